@@ -1,0 +1,12 @@
+//! Leaves: types every layer may use. Knows nothing of HTTP, SQL or any domain.
+
+pub mod clock;
+pub mod error;
+pub mod id;
+pub mod money;
+pub mod secret;
+pub mod units;
+
+pub use error::{Code, Error, FieldError, Result};
+pub use id::Id;
+pub use money::Money;

@@ -1,0 +1,2 @@
+//! The `rigmark` program: command line only; everything else is in the library.
+fn main() {}

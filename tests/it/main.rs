@@ -1,0 +1,3 @@
+//! The one integration binary: whole-program checks and a folder for each domain.
+
+mod support;

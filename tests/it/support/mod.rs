@@ -1,0 +1,1 @@
+//! What every test needs: servers, databases, HTTP clients.
