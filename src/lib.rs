@@ -15,6 +15,7 @@ pub mod machines;
 pub mod market;
 pub mod rentals;
 
+pub mod ctx;
 pub mod engines;
 pub mod jobs;
 pub mod measure;

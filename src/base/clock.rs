@@ -14,9 +14,19 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     shift_seconds: Arc<AtomicI64>,
+    business_moves: bool,
 }
 
 impl Clock {
+    /// `business_moves` is true in the sandbox, where business time has an offset in the database.
+    pub fn new(business_moves: bool) -> Self {
+        Self { shift_seconds: Arc::default(), business_moves }
+    }
+
+    pub const fn business_moves(&self) -> bool {
+        self.business_moves
+    }
+
     /// Wall time, to the microsecond: what PostgreSQL can store, so that a value written and read back is equal.
     pub fn wall_now(&self) -> DateTime<Utc> {
         let shift = TimeDelta::try_seconds(self.shift_seconds.load(Ordering::Relaxed)).unwrap_or_default();

@@ -1,1 +1,212 @@
-//! (to be written)
+//! Configuration: the only reader of the environment. Everything is checked at start, and a mistake stops the program with a sentence.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::Args;
+
+use crate::base::{Error, Result, secret::Secret};
+
+/// Which of the three modes of design.md this process runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Play money and a business clock that can be moved.
+    Sandbox,
+    /// Stripe test keys.
+    Test,
+    /// Stripe live keys.
+    Live,
+}
+
+impl Mode {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandbox",
+            Self::Test => "test",
+            Self::Live => "live",
+        }
+    }
+    pub const fn is_sandbox(self) -> bool {
+        matches!(self, Self::Sandbox)
+    }
+}
+
+/// How a machine's evidence must have come about before it may be listed (evidence.md 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum ListingEvidence {
+    Challenged,
+    Remeasured,
+}
+
+/// What `rigmark serve` and `worker` read from flags and the environment.
+#[derive(Args, Debug, Clone)]
+pub struct ServeArgs {
+    /// PostgreSQL (15 or newer). Without it Rigmark runs a private cluster in the data directory.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// A read replica for public reads.
+    #[arg(long, env = "DATABASE_REPLICA_URL", hide_env_values = true)]
+    pub database_replica_url: Option<String>,
+    /// Redis or Valkey for rate limits and live events between replicas. Without it they are in-process.
+    #[arg(long, env = "REDIS_URL", hide_env_values = true)]
+    pub redis_url: Option<String>,
+    /// Address of the API and the pages.
+    #[arg(long, env = "RIGMARK_BIND", default_value = "127.0.0.1:8080")]
+    pub bind: SocketAddr,
+    /// Address of /metrics (Prometheus). Without it metrics are not served.
+    #[arg(long, env = "RIGMARK_METRICS_BIND")]
+    pub metrics_bind: Option<SocketAddr>,
+    /// Where Rigmark keeps its own files: the private cluster, generated secrets, mail.
+    #[arg(long, env = "RIGMARK_DATA_DIR", default_value = "var")]
+    pub data_dir: PathBuf,
+    /// The address users see, without a trailing slash. Default: http:// and the bind address.
+    #[arg(long, env = "RIGMARK_PUBLIC_URL")]
+    pub public_url: Option<String>,
+    /// Keys that sign access tokens: `kid:secret` separated by commas, the first signs; or one bare secret of at least 32 characters.
+    #[arg(long, env = "RIGMARK_JWT_SECRET", hide_env_values = true)]
+    pub jwt_secret: Option<String>,
+    /// Encrypts engine keys at rest and seals cursors and quotes; at least 32 characters.
+    #[arg(long, env = "RIGMARK_ENCRYPTION_KEY", hide_env_values = true)]
+    pub encryption_key: Option<String>,
+    /// Decides the mode: none is the sandbox, sk_test_… is test, sk_live_… is live.
+    #[arg(long, env = "STRIPE_SECRET_KEY", hide_env_values = true)]
+    pub stripe_secret_key: Option<String>,
+    /// Whether engines at private addresses may be reached. Sandbox only, and only while the server is bound to loopback.
+    #[arg(long, env = "RIGMARK_ALLOW_PRIVATE_ENDPOINTS")]
+    pub allow_private_endpoints: Option<bool>,
+    /// The evidence a listing needs. Default: challenged in the sandbox, otherwise remeasured.
+    #[arg(long, env = "RIGMARK_LISTING_EVIDENCE", value_enum)]
+    pub listing_evidence: Option<ListingEvidence>,
+    /// Folder of the PostgreSQL server programs for the private cluster.
+    #[arg(long, env = "PG_BIN_DIR")]
+    pub pg_bin_dir: Option<PathBuf>,
+    /// Connections to PostgreSQL.
+    #[arg(long, env = "RIGMARK_DATABASE_CONNECTIONS", default_value_t = 16)]
+    pub database_connections: u32,
+}
+
+/// Numbers that money.md and evidence.md mark (tunable).
+#[derive(Debug, Clone, serde::Serialize, utoipa::ToSchema)]
+pub struct Tunables {
+    pub quote_valid_seconds: i64,
+    pub boot_timeout_seconds: i64,
+    pub host_silent_pause_seconds: i64,
+    pub host_silent_end_seconds: i64,
+    pub challenge_valid_seconds: i64,
+    pub evidence_valid_days: i64,
+    pub earnings_hold_days: i64,
+    pub fee_basis_points: u16,
+    pub fee_basis_points_pro: u16,
+    pub idempotency_lease_seconds: i64,
+}
+
+impl Default for Tunables {
+    fn default() -> Self {
+        Self {
+            quote_valid_seconds: 120,
+            boot_timeout_seconds: 600,
+            host_silent_pause_seconds: 60,
+            host_silent_end_seconds: 900,
+            challenge_valid_seconds: 86_400,
+            evidence_valid_days: 90,
+            earnings_hold_days: 7,
+            fee_basis_points: 1_000,
+            fee_basis_points_pro: 500,
+            idempotency_lease_seconds: 60,
+        }
+    }
+}
+
+/// Keys derived from or given as secrets. Several JWT keys may be valid; the first signs.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    pub jwt: Vec<JwtKey>,
+    /// Seals cursors and quotes, encrypts engine keys; split by purpose before use (`base::secret`).
+    pub root: Secret<Vec<u8>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct JwtKey {
+    pub kid: String,
+    pub secret: Secret<Vec<u8>>,
+}
+
+/// The checked configuration of a process.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub mode: Mode,
+    /// None: the private cluster under `data_dir`.
+    pub database_url: Option<Secret<String>>,
+    pub database_replica_url: Option<Secret<String>>,
+    pub redis_url: Option<Secret<String>>,
+    pub bind: SocketAddr,
+    pub metrics_bind: Option<SocketAddr>,
+    pub data_dir: PathBuf,
+    pub public_url: Option<String>,
+    pub keys: Keys,
+    pub allow_private_endpoints: bool,
+    pub listing_evidence: ListingEvidence,
+    pub pg_bin_dir: Option<PathBuf>,
+    pub database_connections: u32,
+    pub tunables: Tunables,
+    /// argon2id memory; lower only in tests.
+    pub argon2_memory_kib: u32,
+}
+
+fn wrong(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(crate::base::Code::InvalidInput, detail)
+}
+
+impl ServeArgs {
+    /// Checks the arguments and reads or makes the secrets.
+    ///
+    /// # Errors
+    /// A sentence for the operator: which variable, and what it must be.
+    pub fn into_config(self) -> Result<Config> {
+        let mode = match self.stripe_secret_key.as_deref() {
+            None | Some("") => Mode::Sandbox,
+            Some(key) if key.starts_with("sk_test_") || key.starts_with("rk_test_") => Mode::Test,
+            Some(key) if key.starts_with("sk_live_") || key.starts_with("rk_live_") => Mode::Live,
+            Some(_) => return Err(wrong("STRIPE_SECRET_KEY must start with sk_test_ or sk_live_.")),
+        };
+        let loopback = self.bind.ip().is_loopback();
+        let allow_private_endpoints = match (self.allow_private_endpoints, mode.is_sandbox()) {
+            (Some(true), false) => return Err(wrong("RIGMARK_ALLOW_PRIVATE_ENDPOINTS is for the sandbox only.")),
+            (Some(true), true) if !loopback => {
+                return Err(wrong("RIGMARK_ALLOW_PRIVATE_ENDPOINTS needs RIGMARK_BIND to be a loopback address."));
+            }
+            (choice, sandbox) => choice.unwrap_or(sandbox && loopback),
+        };
+        let listing_evidence =
+            self.listing_evidence.unwrap_or(if mode.is_sandbox() { ListingEvidence::Challenged } else { ListingEvidence::Remeasured });
+        if !mode.is_sandbox() && listing_evidence < ListingEvidence::Remeasured {
+            return Err(wrong("RIGMARK_LISTING_EVIDENCE must be remeasured outside the sandbox."));
+        }
+        if let Some(url) = &self.public_url {
+            let ok = url::Url::parse(url).is_ok_and(|u| matches!(u.scheme(), "http" | "https")) && !url.ends_with('/');
+            if !ok {
+                return Err(wrong("RIGMARK_PUBLIC_URL must be an http or https address without a trailing slash."));
+            }
+        }
+        let keys = secrets::load(mode, &self.data_dir, self.jwt_secret.as_deref(), self.encryption_key.as_deref())?;
+        Ok(Config {
+            mode,
+            database_url: self.database_url.filter(|u| !u.is_empty()).map(Secret::new),
+            database_replica_url: self.database_replica_url.filter(|u| !u.is_empty()).map(Secret::new),
+            redis_url: self.redis_url.filter(|u| !u.is_empty()).map(Secret::new),
+            bind: self.bind,
+            metrics_bind: self.metrics_bind,
+            data_dir: self.data_dir,
+            public_url: self.public_url,
+            keys,
+            allow_private_endpoints,
+            listing_evidence,
+            pg_bin_dir: self.pg_bin_dir,
+            database_connections: self.database_connections.clamp(4, 512),
+            tunables: Tunables::default(),
+            argon2_memory_kib: 19_456,
+        })
+    }
+}
+
+mod secrets;

@@ -1,1 +1,194 @@
-//! (to be written)
+//! PostgreSQL: the pool, transactions as a type, migrations, the business clock's row, and the private cluster.
+//!
+//! Invariants: a function that must run inside a transaction takes [`Tx`], which only [`Db::tx`] makes; nothing outside the database happens
+//! while a `Tx` lives; a function that queries takes a connection, never the pool, so that no task holds two.
+
+pub mod embedded;
+mod error;
+pub mod schema;
+mod types;
+
+use std::ops::{Deref, DerefMut};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::{ExpressionMethods, QueryDsl};
+use diesel_async::{
+    AsyncConnection, AsyncPgConnection, RunQueryDsl, TransactionManager,
+    pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
+};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+
+use crate::base::{Code, Error, Result, clock::Clock};
+pub use error::OnConstraint;
+
+pub type Conn = AsyncPgConnection;
+type Manager = <Conn as AsyncConnection>::TransactionManager;
+/// A connection out of the pool; goes back when dropped, or is closed when a transaction is open on it.
+pub type Pooled = deadpool::Object<Conn>;
+
+/// Every migration, in the program itself.
+pub const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
+
+const TX_TRIES_MAX: u32 = 10;
+
+/// The databases of a process: the primary, and a replica for public reads when there is one.
+#[derive(Clone)]
+pub struct Db {
+    primary: deadpool::Pool<Conn>,
+    replica: Option<deadpool::Pool<Conn>>,
+}
+
+impl Db {
+    /// # Errors
+    /// `internal` when the address is no PostgreSQL address. Connections are made on first use.
+    pub fn new(url: &str, replica_url: Option<&str>, connections: u32) -> Result<Self> {
+        let size = usize::try_from(connections).map_err(Error::internal)?;
+        Ok(Self { primary: pool(url, size)?, replica: replica_url.map(|u| pool(u, size)).transpose()? })
+    }
+
+    /// A connection to the primary.
+    ///
+    /// # Errors
+    /// `unavailable` when none can be had.
+    pub async fn conn(&self) -> Result<Pooled> {
+        self.primary.get().await.map_err(unavailable)
+    }
+
+    /// A connection for public reads that may lag by the replica's delay.
+    ///
+    /// # Errors
+    /// `unavailable` when none can be had.
+    pub async fn read(&self) -> Result<Pooled> {
+        match &self.replica {
+            Some(replica) => replica.get().await.map_err(unavailable),
+            None => self.conn().await,
+        }
+    }
+
+    /// Runs `work` in one transaction and commits. Serialization failures and deadlocks are tried again, so `work` may run several times:
+    /// it must do nothing but talk to this `Tx`. `name` stands in logs and metrics.
+    ///
+    /// # Errors
+    /// What `work` returns, after a rollback; `unavailable` or `internal` for the database's own faults.
+    pub async fn tx<T, F>(&self, name: &'static str, work: F) -> Result<T>
+    where
+        F: AsyncFn(&mut Tx<'_>) -> Result<T>,
+    {
+        let mut pooled = self.conn().await?;
+        let conn: &mut Conn = &mut pooled;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match tx_once(conn, &work).await {
+                Err(error) if tries < TX_TRIES_MAX && error::is_transient(&error) => {
+                    tracing::debug!(tx = name, tries, "transaction tried again");
+                    metrics::counter!("rigmark_tx_retries_total", "tx" => name).increment(1);
+                    let pause_ms = rand::random_range(1..=5_u64 * u64::from(tries));
+                    tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// One try. By hand rather than through `AsyncConnection::transaction`, whose closure must be `Send + Sync`. When this future is dropped half
+/// way the connection still counts a transaction as open, and the pool closes it instead of handing it to the next request.
+async fn tx_once<T, F>(conn: &mut Conn, work: &F) -> Result<T>
+where
+    F: AsyncFn(&mut Tx<'_>) -> Result<T>,
+{
+    Manager::begin_transaction(conn).await?;
+    match work(&mut Tx { conn }).await {
+        Ok(value) => {
+            Manager::commit_transaction(conn).await?;
+            Ok(value)
+        }
+        Err(error) => {
+            // The first fault is the one to report; a connection that cannot roll back is closed by the pool.
+            if let Err(rollback) = Manager::rollback_transaction(conn).await {
+                tracing::warn!(error = %rollback, "rollback failed");
+            }
+            Err(error)
+        }
+    }
+}
+
+fn pool(url: &str, size: usize) -> Result<deadpool::Pool<Conn>> {
+    let mut config = ManagerConfig::default();
+    // The default recycling asks the server on every checkout: one round trip more for each request.
+    config.recycling_method = RecyclingMethod::Fast;
+    let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(url, config);
+    deadpool::Pool::builder(manager)
+        .max_size(size)
+        .runtime(::deadpool::Runtime::Tokio1)
+        .wait_timeout(Some(std::time::Duration::from_secs(10)))
+        .create_timeout(Some(std::time::Duration::from_secs(5)))
+        .build()
+        .map_err(Error::internal)
+}
+
+fn unavailable(error: deadpool::PoolError) -> Error {
+    Error::new(Code::Unavailable, "The database cannot be reached.").with_source(error).with_retry_after(1)
+}
+
+/// An open transaction. Dereferences to the connection for queries.
+pub struct Tx<'a> {
+    conn: &'a mut Conn,
+}
+impl Deref for Tx<'_> {
+    type Target = Conn;
+    fn deref(&self) -> &Conn {
+        self.conn
+    }
+}
+impl DerefMut for Tx<'_> {
+    fn deref_mut(&mut self) -> &mut Conn {
+        self.conn
+    }
+}
+
+/// Brings the schema of the database at `url` up to date. Two processes may do so at once: the second waits.
+///
+/// # Errors
+/// `internal` when the database cannot be reached or a migration fails.
+pub async fn migrate(url: &str) -> Result<()> {
+    let mut conn = Conn::establish(url).await.map_err(Error::internal)?;
+    // An advisory lock of our own number: released with the connection.
+    diesel::sql_query("SELECT pg_advisory_lock(7241001)").execute(&mut conn).await?;
+    let mut harness = diesel_async::AsyncMigrationHarness::new(conn);
+    tokio::task::spawn_blocking(move || harness.run_pending_migrations(MIGRATIONS).map(|_| ()).map_err(Error::internal))
+        .await
+        .map_err(Error::internal)?
+}
+
+/// Business time now: wall time plus the sandbox's offset, as every process sees it. Outside the sandbox it is wall time and costs nothing.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn business_now(conn: &mut Conn, clock: &Clock) -> Result<DateTime<Utc>> {
+    if !clock.business_moves() {
+        return Ok(clock.wall_now());
+    }
+    let offset = offset_fetch(conn).await?;
+    Ok(clock.wall_now() + TimeDelta::microseconds(offset))
+}
+
+/// Moves business time so that it is `now` at this moment. Only forward; sandbox only, which the caller has checked.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn business_clock_set(conn: &mut Conn, clock: &Clock, now: DateTime<Utc>) -> Result<()> {
+    use schema::business_clock::dsl;
+    let offset = (now - clock.wall_now()).num_microseconds().unwrap_or(i64::MAX);
+    diesel::update(dsl::business_clock.filter(dsl::offset_microseconds.lt(offset)))
+        .set(dsl::offset_microseconds.eq(offset))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+async fn offset_fetch(conn: &mut Conn) -> Result<i64> {
+    use schema::business_clock::dsl;
+    Ok(dsl::business_clock.select(dsl::offset_microseconds).first(conn).await?)
+}

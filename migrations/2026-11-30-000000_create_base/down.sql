@@ -1,0 +1,3 @@
+DROP TABLE jobs;
+DROP TABLE business_clock;
+DROP EXTENSION btree_gist;

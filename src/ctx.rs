@@ -1,0 +1,48 @@
+//! What every service may use, built once by `app` and passed in; nothing is global.
+
+use std::{collections::HashSet, sync::Arc};
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    base::{Result, clock::Clock},
+    config::Config,
+    db::{self, Conn, Db},
+    jobs::Registry,
+};
+
+/// The state of a process. Cheap to clone.
+#[derive(Clone)]
+pub struct Ctx(Arc<Inner>);
+
+pub struct Inner {
+    pub config: Config,
+    /// The address users see, without a trailing slash.
+    pub public_url: String,
+    pub db: Db,
+    pub clock: Clock,
+    /// Handles nobody can register: publishers and the words of our own paths.
+    pub reserved_handles: HashSet<String>,
+    pub registry: Registry,
+}
+
+impl std::ops::Deref for Ctx {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Ctx {
+    pub fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// Business time (`base::clock`), read on the connection at hand.
+    ///
+    /// # Errors
+    /// The database's own faults.
+    pub async fn business_now(&self, conn: &mut Conn) -> Result<DateTime<Utc>> {
+        db::business_now(conn, &self.clock).await
+    }
+}
