@@ -2,7 +2,11 @@
 //!
 //! Layers, top to bottom; imports go only downward (`tests/it/architecture.rs`, ARCHITECTURE.md).
 
+pub mod app;
 pub mod cli;
+pub mod openapi;
+pub mod routes;
+pub mod worker;
 
 pub mod admin;
 pub mod benchmarks;

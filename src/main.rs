@@ -1,2 +1,9 @@
-//! The `rigmark` program: command line only; everything else is in the library.
-fn main() {}
+//! The `rigmark` program: the command line only; everything else is in the library.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    rigmark::cli::run(rigmark::cli::Cli::parse())
+}

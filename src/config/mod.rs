@@ -210,3 +210,26 @@ impl ServeArgs {
 }
 
 mod secrets;
+
+/// How a process logs.
+#[derive(Args, Debug, Clone)]
+pub struct LogArgs {
+    /// What is logged, in the syntax of tracing's `EnvFilter`.
+    #[arg(long, env = "RIGMARK_LOG", default_value = "info,actix_server=warn,tokio_postgres=warn")]
+    log: String,
+    /// One JSON object a line instead of text.
+    #[arg(long, env = "RIGMARK_LOG_JSON")]
+    log_json: bool,
+}
+
+impl LogArgs {
+    /// Installs the log's subscriber on standard error; a second call changes nothing.
+    pub fn install(&self) {
+        let filter = tracing_subscriber::EnvFilter::try_new(&self.log).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let installed = if self.log_json { builder.json().try_init() } else { builder.with_target(false).try_init() };
+        if installed.is_err() {
+            tracing::debug!("a log subscriber is installed already");
+        }
+    }
+}

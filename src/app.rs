@@ -1,0 +1,125 @@
+//! Builds a process: the private cluster when no database is given, the schema, `Ctx`, the HTTP servers and the workers; and takes it down
+//! in the opposite order, letting requests in hand finish.
+
+use std::{collections::HashSet, net::TcpListener, time::Duration};
+
+use actix_web::{App, HttpServer, dev::ServerHandle, web::Data};
+use utoipa_actix_web::AppExt;
+
+use crate::{
+    base::{Error, Result, clock::Clock},
+    config::Config,
+    ctx::{Ctx, Inner},
+    db::{self, Db, embedded},
+    jobs::Workers,
+    routes, worker,
+};
+
+/// How long requests in hand may take when the server is told to stop.
+const SHUTDOWN_SECONDS: u64 = 10;
+const DATABASE_NAME: &str = "rigmark";
+
+/// Which parts of the program this process runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts {
+    pub http: bool,
+    pub workers: bool,
+    pub demo: bool,
+}
+
+/// A running process.
+pub struct Running {
+    pub ctx: Ctx,
+    /// Where the API listens, without a trailing slash.
+    pub base_url: String,
+    server: Option<ServerHandle>,
+    workers: Option<Workers>,
+    embedded: Option<embedded::Embedded>,
+}
+
+/// Starts everything and returns when it answers.
+///
+/// # Errors
+/// A sentence for the operator when something it needs cannot be had.
+pub async fn start(config: Config, parts: Parts) -> Result<Running> {
+    let embedded = match &config.database_url {
+        Some(_) => None,
+        None => Some(start_embedded(&config).await?),
+    };
+    let url = match (&config.database_url, &embedded) {
+        (Some(url), _) => url.expose().clone(),
+        (None, Some(cluster)) => cluster.url(DATABASE_NAME),
+        (None, None) => return Err(Error::internal("no database")),
+    };
+    db::migrate(&url).await?;
+    let listener = parts.http.then(|| TcpListener::bind(config.bind)).transpose().map_err(|e| cannot_bind(&config, e))?;
+    let base_url = match &listener {
+        Some(listener) => format!("http://{}", listener.local_addr().map_err(Error::internal)?),
+        None => format!("http://{}", config.bind),
+    };
+    let ctx = build_ctx(config, &url, &base_url)?;
+    let server = listener.map(|listener| start_http(&ctx, listener)).transpose()?;
+    let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };
+    Ok(Running { ctx, base_url, server, workers, embedded })
+}
+
+async fn start_embedded(config: &Config) -> Result<embedded::Embedded> {
+    embedded::Embedded::start(embedded::EmbeddedConfig {
+        data_dir: config.data_dir.join("postgres"),
+        bin_dir: config.pg_bin_dir.clone(),
+        fsync: true,
+    })
+    .await
+}
+
+fn cannot_bind(config: &Config, error: std::io::Error) -> Error {
+    Error::new(crate::base::Code::Unavailable, format!("{} cannot be used: {error}. Set RIGMARK_BIND to a free address.", config.bind))
+}
+
+fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
+    let replica = config.database_replica_url.as_ref().map(|u| u.expose().as_str());
+    let db = Db::new(url, replica, config.database_connections)?;
+    Ok(Ctx::new(Inner {
+        public_url: config.public_url.clone().unwrap_or_else(|| base_url.to_owned()),
+        clock: Clock::new(config.mode.is_sandbox()),
+        reserved_handles: HashSet::new(),
+        registry: worker::registry(),
+        db,
+        config,
+    }))
+}
+
+fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
+    let data = Data::new(ctx.clone());
+    let server = HttpServer::new(move || App::new().app_data(data.clone()).into_utoipa_app().configure(routes::api).into_app())
+        // Nagle's algorithm would hold back the second small write of a stream for 40 ms.
+        .tcp_nodelay(true)
+        .client_request_timeout(Duration::from_secs(10))
+        .shutdown_timeout(SHUTDOWN_SECONDS)
+        .disable_signals()
+        .listen(listener)
+        .map_err(Error::internal)?
+        .run();
+    let handle = server.handle();
+    tokio::spawn(server);
+    Ok(handle)
+}
+
+impl Running {
+    /// Stops listening, lets requests in hand and workers finish, then stops the private cluster.
+    ///
+    /// # Errors
+    /// `internal` when the cluster cannot be stopped.
+    pub async fn stop(self) -> Result<()> {
+        if let Some(server) = self.server {
+            server.stop(true).await;
+        }
+        if let Some(workers) = self.workers {
+            workers.stop().await;
+        }
+        match self.embedded {
+            Some(cluster) => cluster.stop().await,
+            None => Ok(()),
+        }
+    }
+}
