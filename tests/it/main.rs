@@ -1,3 +1,5 @@
 //! The one integration binary: whole-program checks and a folder for each domain.
 
 mod support;
+
+mod db;

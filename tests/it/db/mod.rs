@@ -1,0 +1,3 @@
+//! The database layer: the embedded server.
+
+mod embedded;
