@@ -11,6 +11,7 @@ use crate::{
     config::Config,
     ctx::{Ctx, Inner},
     db::{self, Db, embedded},
+    engines::EngineClient,
     jobs::Workers,
     routes, worker,
 };
@@ -83,6 +84,7 @@ fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
         public_url: config.public_url.clone().unwrap_or_else(|| base_url.to_owned()),
         clock: Clock::new(config.mode.is_sandbox()),
         reserved_handles: HashSet::new(),
+        engines: EngineClient::new()?,
         registry: worker::registry(),
         db,
         config,

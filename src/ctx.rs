@@ -8,6 +8,7 @@ use crate::{
     base::{Result, clock::Clock},
     config::Config,
     db::{self, Conn, Db},
+    engines::EngineClient,
     jobs::Registry,
 };
 
@@ -21,6 +22,8 @@ pub struct Inner {
     pub public_url: String,
     pub db: Db,
     pub clock: Clock,
+    /// Reaches the engines of machines, at checked addresses only.
+    pub engines: EngineClient,
     /// Handles nobody can register: publishers and the words of our own paths.
     pub reserved_handles: HashSet<String>,
     pub registry: Registry,

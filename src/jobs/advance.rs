@@ -37,7 +37,7 @@ async fn advance(ctx: &Ctx, seconds: i64) -> Result<DateTime<Utc>> {
         let mut next = target.min(now + STEP_MAX);
         let mut conn = ctx.db.conn().await?;
         for sweep in &ctx.registry.sweeps {
-            if let Some(due) = sweep.next_due(&mut conn, now).await?
+            if let Some(due) = sweep.next_due(ctx, &mut conn, now).await?
                 && due > now
             {
                 next = next.min(due);

@@ -33,8 +33,8 @@ pub trait Sweep: Send + Sync {
 
     /// The next instant of business time after `after` at which this sweep has something to do, if one is known. Moving the sandbox's clock
     /// stops there.
-    async fn next_due(&self, conn: &mut Conn, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
-        let _ = (conn, after);
+    async fn next_due(&self, ctx: &Ctx, conn: &mut Conn, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
+        let _ = (ctx, conn, after);
         Ok(None)
     }
 
