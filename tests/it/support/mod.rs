@@ -1,7 +1,21 @@
 //! What every test needs: servers, databases, HTTP clients, bounded waiting.
 
+#![allow(dead_code, unused_imports, reason = "a toolkit: what the tests of a domain need is here before they do")]
+
+mod exit;
+pub mod http;
+mod postgres;
+mod redis;
+mod selftest;
 mod temp;
 mod wait;
 
+pub use postgres::{Postgres, TestDatabase, postgres};
+pub use redis::{RedisServer, TestRedis, redis};
 pub use temp::TempDir;
 pub use wait::wait_for;
+
+/// A migrated database for one test.
+pub async fn database() -> TestDatabase {
+    postgres().database().await
+}

@@ -33,7 +33,7 @@ impl Drop for TempDir {
     }
 }
 
-fn sweep() {
+pub(super) fn sweep() {
     for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
