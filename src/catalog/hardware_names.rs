@@ -52,15 +52,30 @@ const COMPANIES: &[(&str, &str)] =
 /// Brands that add nothing to the number after them.
 const BRANDS: &[(&str, &str)] =
     &[("geforce", "NVIDIA"), ("tesla", "NVIDIA"), ("ati", "AMD"), ("radeon", "AMD"), ("instinct", "AMD"), ("arc", "Intel")];
-const NOISE: &[&str] =
-    &["gpu", "gpus", "graphics", "card", "corporation", "edition", "generation", "memory", "vram", "w", "with"];
+const NOISE: &[&str] = &["gpu", "gpus", "graphics", "card", "corporation", "edition", "generation", "memory", "vram", "w", "with"];
 /// Prefixes people glue to the next word ("geforcertx3090").
 const GLUED: &[&str] = &["nvidia", "geforce", "radeon", "tesla"];
-const ARCHITECTURES: &[&str] =
-    &["pascal", "volta", "turing", "ampere", "ada", "lovelace", "hopper", "grace", "blackwell"];
+const ARCHITECTURES: &[&str] = &["pascal", "volta", "turing", "ampere", "ada", "lovelace", "hopper", "grace", "blackwell"];
 const VARIANTS: &[&str] = &[
-    "pcie", "pci", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "nvl", "hbm2", "hbm2e", "hbm3", "hbm3e", "quadro", "server",
-    "workstation", "ws", "maxq", MODDED,
+    "pcie",
+    "pci",
+    "sxm",
+    "sxm2",
+    "sxm3",
+    "sxm4",
+    "sxm5",
+    "sxm6",
+    "nvl",
+    "hbm2",
+    "hbm2e",
+    "hbm3",
+    "hbm3e",
+    "quadro",
+    "server",
+    "workstation",
+    "ws",
+    "maxq",
+    MODDED,
 ];
 /// Series words that may be dropped before a number of three or more digits ("3090", "A6000").
 const SERIES: &[&str] = &["rtx", "gtx", "rx"];
@@ -140,7 +155,7 @@ impl HardwareNames {
             let parsed = parse(spelling);
             let words = self.cut(&parsed.words);
             traits.variants.extend(words.iter().filter(|word| is_variant(word, &words)).cloned());
-            for core in [core(&words), core(&without_series(&words))] {
+            for core in [core(&words), core(&without_series(&words))].into_iter().filter(|core| !core.is_empty()) {
                 let owners = self.by_core.entry(key(core.iter())).or_default();
                 owners.insert(index);
                 if parsed.sizes_gib.is_empty() {
