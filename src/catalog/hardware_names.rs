@@ -155,7 +155,7 @@ impl HardwareNames {
             let parsed = parse(spelling);
             let words = self.cut(&parsed.words);
             traits.variants.extend(words.iter().filter(|word| is_variant(word, &words)).cloned());
-            for core in [core(&words), core(&without_series(&words))] {
+            for core in [core(&words), core(&without_series(&words))].into_iter().filter(|core| !core.is_empty()) {
                 let owners = self.by_core.entry(key(core.iter())).or_default();
                 owners.insert(index);
                 if parsed.sizes_gib.is_empty() {

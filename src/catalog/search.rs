@@ -4,6 +4,7 @@
 //! then whole anywhere, then by beginnings; within a rank in the catalog's order.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use super::data::Catalog;
 use super::hardware_names::HardwareMatch;
@@ -77,7 +78,10 @@ struct SearchRow {
     /// The name's words written together.
     name: String,
     name_words: BTreeSet<String>,
-    words: BTreeSet<String>,
+    /// Words as they stand, and neighbours written together.
+    whole: BTreeSet<String>,
+    /// Words as they stand. Only these count by their beginnings: "qwen3" does not begin "Qwen 32B".
+    single: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,12 +94,7 @@ enum Rank {
 
 impl SearchIndex {
     pub(super) fn new<'a>(rows: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Self {
-        let row = |(name, texts): (&str, Vec<&str>)| SearchRow {
-            name: tokens::words(name).concat(),
-            name_words: with_joined(&tokens::words(name)).collect(),
-            words: texts.into_iter().flat_map(|text| with_joined(&tokens::words(text)).collect::<Vec<_>>()).collect(),
-        };
-        Self { rows: rows.map(row).collect() }
+        Self { rows: rows.map(|(name, texts)| SearchRow::new(name, &texts)).collect() }
     }
 
     /// Positions of the rows that fit, best first; all rows if nothing is asked.
@@ -115,6 +114,17 @@ impl SearchIndex {
 }
 
 impl SearchRow {
+    fn new(name: &str, texts: &[&str]) -> Self {
+        let cut: Vec<Vec<String>> = texts.iter().map(|text| tokens::words(text)).collect();
+        let name_words = tokens::words(name);
+        Self {
+            name: name_words.concat(),
+            name_words: with_joined(&name_words).collect(),
+            whole: cut.iter().flat_map(|words| with_joined(words)).collect(),
+            single: cut.into_iter().flatten().collect(),
+        }
+    }
+
     fn rank(&self, words: &[String]) -> Option<Rank> {
         if words.is_empty() {
             return None;
@@ -125,14 +135,15 @@ impl SearchRow {
         if words.iter().all(|word| self.name_words.contains(word)) {
             return Some(Rank::WordsOfName);
         }
-        if words.iter().all(|word| self.words.contains(word)) {
+        if words.iter().all(|word| self.whole.contains(word)) {
             return Some(Rank::Words);
         }
         words.iter().all(|word| self.begins(word)).then_some(Rank::Beginnings)
     }
 
     fn begins(&self, word: &str) -> bool {
-        self.words.range(word.to_owned()..).next().is_some_and(|next| next.starts_with(word))
+        let next = self.single.range::<str, _>((Bound::Included(word), Bound::Unbounded)).next();
+        self.whole.contains(word) || next.is_some_and(|next| next.starts_with(word))
     }
 }
 

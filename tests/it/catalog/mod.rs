@@ -1,0 +1,6 @@
+//! Catalog: what names mean, what the tables mirror, what the API answers.
+
+mod models;
+mod names;
+mod rows;
+mod search;
