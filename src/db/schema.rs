@@ -8,6 +8,19 @@ diesel::table! {
 }
 
 diesel::table! {
+    hardware_models (slug) {
+        slug -> Text,
+        name -> Text,
+        vendor -> Text,
+        kind -> Text,
+        architecture -> Text,
+        memory_gib -> Nullable<Float8>,
+        bandwidth_gb_s -> Nullable<Float8>,
+        unified -> Bool,
+    }
+}
+
+diesel::table! {
     jobs (id) {
         id -> Uuid,
         kind -> Text,
@@ -22,5 +35,19 @@ diesel::table! {
         last_error -> Nullable<Text>,
         created_at -> Timestamptz,
         finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    models (slug) {
+        slug -> Text,
+        hf_id -> Text,
+        name -> Text,
+        publisher -> Text,
+        family -> Text,
+        kind -> Text,
+        total_params_b -> Float8,
+        active_params_b -> Float8,
+        max_context -> Int4,
     }
 }
