@@ -1,9 +1,59 @@
 // Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
 
 diesel::table! {
+    accounts (id) {
+        id -> Uuid,
+        kind -> Text,
+        handle -> Text,
+        handle_skeleton -> Text,
+        display_name -> Text,
+        is_operator -> Bool,
+        created_at -> Timestamptz,
+        closed_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    api_keys (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        created_by -> Uuid,
+        minted_by -> Nullable<Uuid>,
+        name -> Text,
+        prefix -> Text,
+        key_sha256 -> Bytea,
+        scopes -> Array<Nullable<Text>>,
+        created_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+        revoked_at -> Nullable<Timestamptz>,
+        last_used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    audit_events (id) {
+        id -> Uuid,
+        at -> Timestamptz,
+        actor_user_id -> Nullable<Uuid>,
+        actor_key_id -> Nullable<Uuid>,
+        account_id -> Nullable<Uuid>,
+        action -> Text,
+        target -> Text,
+        details -> Jsonb,
+    }
+}
+
+diesel::table! {
     business_clock (id) {
         id -> Int2,
         offset_microseconds -> Int8,
+    }
+}
+
+diesel::table! {
+    entitlements (account_id) {
+        account_id -> Uuid,
+        pro_until -> Timestamptz,
     }
 }
 
@@ -17,6 +67,21 @@ diesel::table! {
         memory_gib -> Nullable<Float8>,
         bandwidth_gb_s -> Nullable<Float8>,
         unified -> Bool,
+    }
+}
+
+diesel::table! {
+    invitations (id) {
+        id -> Uuid,
+        organization_id -> Uuid,
+        role -> Text,
+        user_id -> Nullable<Uuid>,
+        email -> Nullable<Text>,
+        invited_by -> Uuid,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        accepted_at -> Nullable<Timestamptz>,
+        revoked_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -39,6 +104,28 @@ diesel::table! {
 }
 
 diesel::table! {
+    mail_links (id) {
+        id -> Uuid,
+        purpose -> Text,
+        user_id -> Uuid,
+        email -> Text,
+        token_sha256 -> Bytea,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    memberships (organization_id, user_id) {
+        organization_id -> Uuid,
+        user_id -> Uuid,
+        role -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     models (slug) {
         slug -> Text,
         hf_id -> Text,
@@ -49,5 +136,48 @@ diesel::table! {
         total_params_b -> Float8,
         active_params_b -> Float8,
         max_context -> Int4,
+    }
+}
+
+diesel::table! {
+    refresh_tokens (token_sha256) {
+        token_sha256 -> Bytea,
+        session_id -> Uuid,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        rotated_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    registrations (id) {
+        id -> Uuid,
+        email -> Text,
+        handle -> Text,
+        display_name -> Text,
+        password_hash -> Text,
+        token_sha256 -> Bytea,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    sessions (id) {
+        id -> Uuid,
+        user_id -> Uuid,
+        created_at -> Timestamptz,
+        last_used_at -> Timestamptz,
+        ended_at -> Nullable<Timestamptz>,
+        end_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    users (account_id) {
+        account_id -> Uuid,
+        email -> Nullable<Text>,
+        password_hash -> Text,
+        email_confirmed_at -> Nullable<Timestamptz>,
     }
 }
