@@ -281,7 +281,9 @@ impl Run<'_> {
         let label = context_label(context);
         self.say(&format!("cell start C={concurrency} ctx={label}"));
         let text = self.prompts.text("decode", context);
-        if context > 0 && let Err(error) = self.scout_for_cell(context, &text, is_first_of_context).await {
+        if context > 0
+            && let Err(error) = self.scout_for_cell(context, &text, is_first_of_context).await
+        {
             self.rows.push(CellRow::failed(context, concurrency, error.detail()));
             self.say(&format!("cell failed C={concurrency} ctx={label} {error}"));
             return;
