@@ -1,5 +1,7 @@
 //! The one integration binary: whole-program checks and a folder for each domain.
 
+mod migrations;
+mod schema;
 mod support;
 
 mod catalog;
