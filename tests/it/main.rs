@@ -1,5 +1,8 @@
 //! The one integration binary: whole-program checks and a folder for each domain.
 
+mod architecture;
+mod migrations;
+mod schema;
 mod support;
 
 mod catalog;
