@@ -71,6 +71,21 @@ diesel::table! {
 }
 
 diesel::table! {
+    idempotency_keys (account_id, route, key) {
+        account_id -> Uuid,
+        route -> Text,
+        key -> Text,
+        body_sha256 -> Bytea,
+        state -> Text,
+        lease_id -> Uuid,
+        lease_until -> Timestamptz,
+        status -> Nullable<Int2>,
+        response -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     invitations (id) {
         id -> Uuid,
         organization_id -> Uuid,
