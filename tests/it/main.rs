@@ -7,3 +7,5 @@ mod support;
 
 mod catalog;
 mod db;
+mod engines;
+mod measure;
