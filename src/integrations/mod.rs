@@ -1,1 +1,3 @@
-//! (to be written)
+//! The outside world: what Rigmark reaches that is neither its database nor an engine.
+
+pub mod mail;
