@@ -139,7 +139,7 @@ pub(super) struct KeyCaller {
     pub created_by: AccountId,
     /// The maker's role; none for a person's own key.
     pub role: Option<String>,
-    pub scopes: Vec<Option<String>>,
+    pub scopes: Vec<String>,
     pub last_used_at: Option<DateTime<Utc>>,
 }
 
@@ -151,15 +151,15 @@ pub(super) struct ApiKey {
     pub minted_by: Option<ApiKeyId>,
     pub name: String,
     pub prefix: String,
-    pub scopes: Vec<Option<String>>,
+    pub scopes: Vec<String>,
     pub created_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
     pub last_used_at: Option<DateTime<Utc>>,
 }
 
 /// Scopes as stored; the table's CHECK lets no others in.
-pub(super) fn scope_set(stored: &[Option<String>]) -> ScopeSet {
-    stored.iter().flatten().filter_map(|text| Scope::parse(text)).collect()
+pub(super) fn scope_set(stored: &[String]) -> ScopeSet {
+    stored.iter().filter_map(|text| Scope::parse(text)).collect()
 }
 
 #[derive(Debug, Clone, Queryable, Selectable)]
