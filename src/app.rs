@@ -7,7 +7,7 @@ use actix_web::{App, HttpServer, dev::ServerHandle, web::Data};
 use utoipa_actix_web::AppExt;
 
 use crate::{
-    base::{Error, Result, clock::Clock},
+    base::{Error, Result, clock::Clock, offload::Offload},
     config::Config,
     ctx::{Ctx, Inner},
     db::{self, Db, embedded},
@@ -18,6 +18,8 @@ use crate::{
 
 /// How long requests in hand may take when the server is told to stop.
 const SHUTDOWN_SECONDS: u64 = 10;
+/// About three seconds of hashing on two cores; who comes later is told to try again.
+const PASSWORD_HASHES_WAITING: usize = 128;
 const DATABASE_NAME: &str = "rigmark";
 
 /// Which parts of the program this process runs.
@@ -86,6 +88,7 @@ fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
         reserved_handles: HashSet::new(),
         engines: EngineClient::new()?,
         registry: worker::registry(),
+        password_hashing: Offload::per_core(PASSWORD_HASHES_WAITING),
         db,
         config,
     }))

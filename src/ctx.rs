@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    base::{Result, clock::Clock},
+    base::{Result, clock::Clock, offload::Offload},
     config::Config,
     db::{self, Conn, Db},
     engines::EngineClient,
@@ -27,6 +27,8 @@ pub struct Inner {
     /// Handles nobody can register: publishers and the words of our own paths.
     pub reserved_handles: HashSet<String>,
     pub registry: Registry,
+    /// The gate of argon2, whose every run takes tens of milliseconds and megabytes.
+    pub password_hashing: Offload,
 }
 
 impl std::ops::Deref for Ctx {

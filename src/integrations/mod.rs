@@ -1,5 +1,6 @@
-//! The outside world beside the database. Each part works without its service: in-process, or not at all.
+//! The outside world: mail, Redis, and what needs either or falls back to this process. No domain is known here.
 
 pub mod limits;
+pub mod mail;
 pub mod pubsub;
 pub mod redis;
