@@ -9,6 +9,7 @@ use crate::{
     config::Config,
     db::{self, Conn, Db},
     engines::EngineClient,
+    integrations::{limits::Limits, pubsub::PubSub},
     jobs::Registry,
 };
 
@@ -24,6 +25,10 @@ pub struct Inner {
     pub clock: Clock,
     /// Reaches the engines of machines, at checked addresses only.
     pub engines: EngineClient,
+    /// Rate limits, shared with the other processes through Redis when there is one.
+    pub limits: Limits,
+    /// Hints to listeners that something changed (`integrations::pubsub`).
+    pub notices: PubSub,
     /// Handles nobody can register: publishers and the words of our own paths.
     pub reserved_handles: HashSet<String>,
     pub registry: Registry,

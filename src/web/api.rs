@@ -17,8 +17,13 @@ use super::{
 };
 use crate::base::{Error, Result};
 
-/// `.wrap(from_fn(web::api::api))` on the scope of the API.
+const PREFIX: &str = "/api/v1/";
+
+/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass untouched.
 pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) -> Result<ServiceResponse<BoxBody>, ActixError> {
+    if !req.path().starts_with(PREFIX) {
+        return next.call(req).await.map(ServiceResponse::map_into_boxed_body);
+    }
     let reads = *req.method() == Method::GET;
     let refused = match before(&req, reads).await {
         Ok(()) => None,

@@ -108,6 +108,9 @@ async fn collect(mut payload: Payload, encoding: Encoding, wire_limit: usize, li
             Ok(None) => break,
             Ok(Some(chunk)) => chunk.map_err(|error| from_payload_error(&error))?,
         };
+        if wire_bytes == 0 && encoding == Encoding::Brotli && chunk.first().is_some_and(|first| wants_large_window(*first)) {
+            return Err(Error::new(Code::MalformedRequest, "A br body must not use a large window."));
+        }
         wire_bytes = wire_bytes.saturating_add(chunk.len());
         if wire_bytes > wire_limit {
             return Err(too_large(wire_limit));
@@ -205,6 +208,11 @@ impl Unpacker {
         }
         Error::new(Code::MalformedRequest, format!("The body could not be unpacked: {error}."))
     }
+}
+
+/// The decoder would accept the "large window" form, which is no `br` and makes it take up to a gigabyte before it puts anything out.
+const fn wants_large_window(first: u8) -> bool {
+    first & 0x7f == 0x11
 }
 
 struct Bounded {

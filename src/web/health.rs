@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix_web::{Responder, web::Json};
+use actix_web::{Responder, get, web::Json};
 use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -23,14 +23,14 @@ pub struct Health {
 
 /// The process answers.
 #[utoipa::path(tag = "health", responses((status = 200, body = Health)))]
-#[actix_web::get("/healthz")]
+#[get("/healthz")]
 pub async fn healthz() -> impl Responder {
     Json(Health { status: "ok" })
 }
 
 /// The process can serve: the database answers. Redis is not asked, since nothing fails without it.
 #[utoipa::path(tag = "health", responses((status = 200, body = Health), (status = 503, body = super::ProblemBody, content_type = "application/problem+json")))]
-#[actix_web::get("/readyz")]
+#[get("/readyz")]
 pub async fn readyz(ctx: Ctx) -> Result<impl Responder> {
     let ping = async {
         let mut conn = ctx.db.conn().await?;

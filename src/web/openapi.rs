@@ -21,7 +21,7 @@ pub fn add_common(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     let mut scheme = Http::new(HttpAuthScheme::Bearer);
     scheme.description = Some("An access token from `POST /api/v1/auth/login`, or an API key `rmk_…`.".to_owned());
-    components.security_schemes.insert(BEARER.to_owned(), SecurityScheme::Http(scheme));
+    components.security_schemes.insert(BEARER.to_owned(), SecurityScheme::Http(scheme).into());
     components.schemas.insert(ProblemBody::name().into_owned(), ProblemBody::schema());
     let mut nested = Vec::new();
     <ProblemBody as ToSchema>::schemas(&mut nested);

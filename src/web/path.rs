@@ -43,7 +43,8 @@ impl<T: DeserializeOwned> FromRequest for Path<T> {
 fn read<T: DeserializeOwned>(req: &HttpRequest) -> Result<T> {
     let nothing = || Error::new(Code::NotFound, "There is nothing at this path.");
     // The router has decoded all but `%25`, `%2F` and `%2B`; bytes that are no UTF-8 have become U+FFFD.
-    let cannot_exist = |text: &str| text.len() > SEGMENT_BYTES_MAX || text.contains(['\0', char::REPLACEMENT_CHARACTER]) || text.contains("%00");
+    let cannot_exist =
+        |text: &str| text.len() > SEGMENT_BYTES_MAX || text.contains(['\0', char::REPLACEMENT_CHARACTER]) || text.contains("%00");
     if req.match_info().iter().any(|(_, value)| cannot_exist(value)) {
         return Err(nothing());
     }

@@ -6,6 +6,7 @@
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder, Responder, ResponseError,
     error::{JsonPayloadError, PathError, PayloadError, QueryPayloadError},
+    get,
     http::{StatusCode, header},
 };
 use serde::Serialize;
@@ -219,14 +220,14 @@ pub fn problems() -> Vec<ProblemKind> {
 
 /// The closed list of problem codes.
 #[utoipa::path(tag = "problems", responses((status = 200, body = Listed<ProblemKind>)))]
-#[actix_web::get("/problems")]
+#[get("/problems")]
 pub async fn problem_list() -> impl Responder {
     actix_web::web::Json(Listed { data: problems() })
 }
 
 /// One problem code.
 #[utoipa::path(tag = "problems", params(("code" = String, Path)), responses((status = 200, body = ProblemKind), super::NotFoundProblem))]
-#[actix_web::get("/problems/{code}")]
+#[get("/problems/{code}")]
 pub async fn problem_show(code: super::Path<String>) -> Result<impl Responder> {
     let found = problems().into_iter().find(|problem| problem.code == *code);
     found.map(actix_web::web::Json).ok_or_else(|| Error::not_found("problem code"))

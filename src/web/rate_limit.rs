@@ -3,8 +3,6 @@
 //! Everyone who proves an account counts by account; all others by address. Only failed sign-ins are held tightly. The sandbox must stand 100
 //! registrations an hour from one address (api.md) and a hundred clients that rent at once.
 
-use std::cell::RefCell;
-
 use actix_web::{
     HttpMessage, HttpRequest,
     http::header::{HeaderMap, HeaderName, HeaderValue},
@@ -42,7 +40,7 @@ pub const ALL: [Quota; 8] = [API, PUBLIC, AUTH, AUTH_NAME, REGISTER, MAIL, CHALL
 
 /// What was decided about this request, for the headers.
 #[derive(Default)]
-struct Decisions(RefCell<Vec<Decision>>);
+struct Decisions(Vec<Decision>);
 
 /// Counts one request of `key`; the answer's headers will say what is left.
 ///
@@ -50,7 +48,7 @@ struct Decisions(RefCell<Vec<Decision>>);
 /// `rate_limited` with the time to wait.
 pub async fn charge(ctx: &Ctx, req: &HttpRequest, quota: Quota, key: &str) -> Result<()> {
     let decision = ctx.limits.take(quota, key).await;
-    req.extensions_mut().get_or_insert_default::<Decisions>().0.borrow_mut().push(decision);
+    req.extensions_mut().get_or_insert_with(Decisions::default).0.push(decision);
     answer(decision)
 }
 
@@ -73,16 +71,15 @@ fn answer(decision: Decision) -> Result<()> {
 }
 
 pub(super) fn was_charged(req: &HttpRequest) -> bool {
-    req.extensions().get::<Decisions>().is_some_and(|decisions| !decisions.0.borrow().is_empty())
+    req.extensions().get::<Decisions>().is_some_and(|decisions| !decisions.0.is_empty())
 }
 
 /// `RateLimit-Policy` and `RateLimit`, when something was charged.
 pub(super) fn insert_headers(req: &HttpRequest, headers: &mut HeaderMap) {
     let extensions = req.extensions();
     let Some(decisions) = extensions.get::<Decisions>() else { return };
-    let decisions = decisions.0.borrow();
     let mut insert = |name: &'static str, item: fn(&Decision) -> String| {
-        let text = decisions.iter().map(item).collect::<Vec<_>>().join(", ");
+        let text = decisions.0.iter().map(item).collect::<Vec<_>>().join(", ");
         if let Ok(value) = HeaderValue::from_str(&text) {
             headers.insert(HeaderName::from_static(name), value);
         }
