@@ -3,6 +3,7 @@
 //! Owns the way from bytes to a verdict. Everything here is pure: no database, no clock, no network. A document is parsed once, redacted
 //! first, and judged on the redacted copy (evidence.md 0), so that `rigmark verify` repeats offline what the service said.
 
+pub mod assess;
 pub mod challenge;
 pub mod checks;
 pub mod claim;
@@ -13,3 +14,8 @@ pub mod matrix;
 pub mod quantization;
 pub mod redact;
 pub mod verdict;
+
+pub use assess::{assess, assess_value};
+pub use matrix::Matrix;
+pub use quantization::Quantization;
+pub use verdict::{AssessContext, Assessment, Verdict};

@@ -14,6 +14,8 @@ pub struct Version {
 
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
+    /// The program, where it is not the one these documents come from.
+    pub tool: Option<String>,
     pub engine: Option<String>,
     pub model: Option<String>,
     /// Local time without zone, written when the run was saved.
@@ -184,4 +186,6 @@ pub struct Document {
     pub summary: Option<Vec<SummaryEntry>>,
     pub burst_summary: Option<Vec<SummaryEntry>>,
     pub hardware: SeenHardware,
+    /// The engine was reached on the client's own machine.
+    pub server_is_local: bool,
 }
