@@ -67,8 +67,10 @@ pub fn assess_value(value: Value, claim: &Claim, context: &AssessContext) -> Res
 }
 
 fn tool(document: &Document) -> Tool {
-    let name = document.metadata.tool.clone().unwrap_or_else(|| TOOL_NAME.to_owned());
-    Tool { name, version: document.version.as_ref().map(|version| version.text.clone()) }
+    if let Some((name, version)) = document.metadata.client.as_deref().and_then(|client| client.split_once(' ')) {
+        return Tool { name: name.to_owned(), version: Some(version.to_owned()) };
+    }
+    Tool { name: TOOL_NAME.to_owned(), version: document.version.as_ref().map(|version| version.text.clone()) }
 }
 
 fn settings(document: &Document, mode: DecodeMode) -> RunSettings {

@@ -204,8 +204,8 @@ pub fn max_running(document: &Document) -> Option<u64> {
 }
 
 pub fn engine_version(document: &Document) -> Option<String> {
-    let wrapped = document.wrapper.as_ref().and_then(|w| w.engine_version.clone());
-    wrapped.or_else(|| find(document, |event| if let Event::EngineVersion(v) = event { Some(v.clone()) } else { None }))
+    let stated = document.wrapper.as_ref().and_then(|w| w.engine_version.clone()).or_else(|| document.metadata.engine_version.clone());
+    stated.or_else(|| find(document, |event| if let Event::EngineVersion(v) = event { Some(v.clone()) } else { None }))
 }
 
 /// The run's own random word: twelve letters.

@@ -15,7 +15,12 @@ pub mod quantization;
 pub mod redact;
 pub mod verdict;
 
-pub use assess::{assess, assess_value};
-pub use matrix::Matrix;
+pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, is_near_duplicate, measured_cells};
+pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Profile, draw, measure_command, tool_command};
+pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
+pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
+pub use document::{Envelope, read_envelope, read_value};
+pub use json::{Unreadable, UnreadableCode};
+pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch};
 pub use quantization::Quantization;
-pub use verdict::{AssessContext, Assessment, Verdict};
+pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};

@@ -14,8 +14,9 @@ pub struct Version {
 
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
-    /// The program, where it is not the one these documents come from.
-    pub tool: Option<String>,
+    /// `rigmark-measure 0.1.0`: another program that writes the same shape.
+    pub client: Option<String>,
+    pub engine_version: Option<String>,
     pub engine: Option<String>,
     pub model: Option<String>,
     /// Local time without zone, written when the run was saved.

@@ -82,7 +82,8 @@ fn metadata(fields: &Fields<'_>) -> Result<Metadata, Unreadable> {
     let timestamp_text = fields.text("timestamp")?;
     let timestamp = timestamp_text.and_then(|t| NaiveDateTime::parse_from_str(t, "%Y-%m-%dT%H:%M:%S%.f").ok());
     let metadata = Metadata {
-        tool: fields.lenient_text("tool"),
+        client: fields.lenient_text("client"),
+        engine_version: fields.lenient_text("engine_version"),
         engine: fields.shown("engine")?,
         model: fields.shown("model")?,
         timestamp,
