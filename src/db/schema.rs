@@ -71,6 +71,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    holds (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        rental_id -> Nullable<Uuid>,
+        amount_micros -> Int8,
+        captured_micros -> Int8,
+        released_micros -> Int8,
+        state -> Text,
+        expires_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     idempotency_keys (account_id, route, key) {
         account_id -> Uuid,
         route -> Text,
@@ -119,6 +133,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    ledger_accounts (id) {
+        id -> Uuid,
+        key -> Text,
+        account_id -> Nullable<Uuid>,
+        kind -> Text,
+        currency -> Text,
+        balance_micros -> Int8,
+        overdraft_micros -> Int8,
+        may_be_negative -> Bool,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     mail_links (id) {
         id -> Uuid,
         purpose -> Text,
@@ -151,6 +179,18 @@ diesel::table! {
         total_params_b -> Float8,
         active_params_b -> Float8,
         max_context -> Int4,
+    }
+}
+
+diesel::table! {
+    postings (sequence) {
+        sequence -> Int8,
+        transfer_id -> Uuid,
+        ledger_account_id -> Uuid,
+        amount_micros -> Int8,
+        balance_after_micros -> Int8,
+        account_id -> Nullable<Uuid>,
+        business_at -> Timestamptz,
     }
 }
 
@@ -189,6 +229,22 @@ diesel::table! {
 }
 
 diesel::table! {
+    transfers (id) {
+        id -> Uuid,
+        code -> Text,
+        posting_count -> Int2,
+        linked_transfer_id -> Nullable<Uuid>,
+        hold_id -> Nullable<Uuid>,
+        rental_id -> Nullable<Uuid>,
+        payment_ref -> Nullable<Text>,
+        actor_kind -> Text,
+        actor_id -> Nullable<Uuid>,
+        business_at -> Timestamptz,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     users (account_id) {
         account_id -> Uuid,
         email -> Nullable<Text>,
@@ -201,12 +257,18 @@ diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
 diesel::joinable!(entitlements -> accounts (account_id));
+diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
+diesel::joinable!(ledger_accounts -> accounts (account_id));
 diesel::joinable!(mail_links -> users (user_id));
 diesel::joinable!(memberships -> accounts (organization_id));
 diesel::joinable!(memberships -> users (user_id));
+diesel::joinable!(postings -> accounts (account_id));
+diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
+diesel::joinable!(postings -> transfers (transfer_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
 diesel::allow_tables_to_appear_in_same_query! {
@@ -214,10 +276,14 @@ diesel::allow_tables_to_appear_in_same_query! {
     api_keys,
     audit_events,
     entitlements,
+    holds,
     invitations,
+    ledger_accounts,
     mail_links,
     memberships,
+    postings,
     refresh_tokens,
     sessions,
+    transfers,
     users,
 }
