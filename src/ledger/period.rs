@@ -38,7 +38,8 @@ impl Period {
 
 /// A day at the end of a span is in the span: its bound is the next day's start.
 fn instant(pointer: &str, text: &str, is_end: bool) -> Result<DateTime<Utc>, FieldError> {
-    let fault = || FieldError::new(pointer, "invalid_instant", "An instant is RFC 3339 (2026-11-30T12:00:00Z), or a date for the whole UTC day.");
+    let fault =
+        || FieldError::new(pointer, "invalid_instant", "An instant is RFC 3339 (2026-11-30T12:00:00Z), or a date for the whole UTC day.");
     match bound(text).ok_or_else(fault)? {
         Bound::Instant(at) => Ok(at),
         Bound::Day(day) => {

@@ -80,9 +80,7 @@ struct CountRow {
 pub(in super::super) async fn report_fetch(conn: &mut Conn) -> Result<Report> {
     let counts: CountRow = sql_query(COUNTS).get_result(conn).await?;
     let rows: Vec<DifferenceRow> = sql_query(DIFFERENCES).load(conn).await?;
-    let differences = rows
-        .into_iter()
-        .map(|row| Difference { what: row.what, subject: row.subject, expected: row.expected, found: row.found })
-        .collect();
+    let differences =
+        rows.into_iter().map(|row| Difference { what: row.what, subject: row.subject, expected: row.expected, found: row.found }).collect();
     Ok(Report { ledger_accounts: counts.ledger_accounts, transfers: counts.transfers, holds: counts.holds, differences })
 }

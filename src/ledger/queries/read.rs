@@ -10,9 +10,7 @@ use uuid::Uuid;
 
 use super::super::{
     code::TransferCode,
-    model::{
-        Actor, Balance, Entry, EntryFilter, EntryKey, LedgerAccount, LedgerAccountKind, LineKey, Statement, StatementLine,
-    },
+    model::{Actor, Balance, Entry, EntryFilter, EntryKey, LedgerAccount, LedgerAccountKind, LineKey, Statement, StatementLine},
     period::Period,
 };
 use crate::{

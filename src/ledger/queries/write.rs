@@ -108,7 +108,11 @@ struct NewPosting {
     amount_micros: Money,
 }
 
-pub(in super::super) async fn posting_insert(tx: &mut Tx<'_>, transfer: TransferId, postings: &[Posting]) -> Result<(), diesel::result::Error> {
+pub(in super::super) async fn posting_insert(
+    tx: &mut Tx<'_>,
+    transfer: TransferId,
+    postings: &[Posting],
+) -> Result<(), diesel::result::Error> {
     let rows: Vec<NewPosting> = postings
         .iter()
         .map(|posting| NewPosting { transfer_id: transfer, ledger_account_id: posting.account.id(), amount_micros: posting.amount })
@@ -222,11 +226,7 @@ pub(in super::super) async fn hold_close(tx: &mut Tx<'_>, id: HoldId) -> Result<
 }
 
 /// Open holds that have expired by `now`, the earliest first.
-pub(in super::super) async fn hold_list_expired(
-    conn: &mut Conn,
-    now: chrono::DateTime<chrono::Utc>,
-    limit: i64,
-) -> Result<Vec<HoldId>> {
+pub(in super::super) async fn hold_list_expired(conn: &mut Conn, now: chrono::DateTime<chrono::Utc>, limit: i64) -> Result<Vec<HoldId>> {
     use schema::holds::dsl;
     let query = dsl::holds.filter(dsl::state.eq("open")).filter(dsl::expires_at.le(now)).order(dsl::expires_at).limit(limit);
     Ok(query.select(dsl::id).load(conn).await?)

@@ -24,7 +24,14 @@ const fn pair(account: AccountId) -> [LedgerAccount; 2] {
     [LedgerAccount::Available(account), LedgerAccount::Held(account)]
 }
 
-fn step(hold: &Hold, code: TransferCode, id: TransferId, postings: Vec<Posting>, actor: Actor, business_at: DateTime<Utc>) -> TransferRequest {
+fn step(
+    hold: &Hold,
+    code: TransferCode,
+    id: TransferId,
+    postings: Vec<Posting>,
+    actor: Actor,
+    business_at: DateTime<Utc>,
+) -> TransferRequest {
     TransferRequest { id, code, postings, rental: hold.rental, payment: None, actor, business_at, linked: None }
 }
 
@@ -81,7 +88,8 @@ pub async fn hold_increase(
     if added.is_zero() {
         return Ok(Money::ZERO);
     }
-    let transfer = step(&hold, TransferCode::HoldIncrease, transfer_id, Posting::between(available, held, added)?, Actor::System, business_at);
+    let transfer =
+        step(&hold, TransferCode::HoldIncrease, transfer_id, Posting::between(available, held, added)?, Actor::System, business_at);
     match post_locking(tx, transfer, Some(hold.id), &[]).await? {
         Posted::New | Posted::AlreadyPosted => Ok(added),
     }

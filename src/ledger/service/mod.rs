@@ -37,13 +37,7 @@ pub async fn balance(conn: &mut Conn, account: AccountId) -> Result<Balance> {
 ///
 /// # Errors
 /// The database's own faults.
-pub async fn entries(
-    conn: &mut Conn,
-    account: AccountId,
-    filter: &EntryFilter,
-    after: Option<EntryKey>,
-    limit: i64,
-) -> Result<Vec<Entry>> {
+pub async fn entries(conn: &mut Conn, account: AccountId, filter: &EntryFilter, after: Option<EntryKey>, limit: i64) -> Result<Vec<Entry>> {
     read::entry_list(conn, account, filter, after, limit).await
 }
 

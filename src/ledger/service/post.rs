@@ -23,7 +23,12 @@ pub async fn post(tx: &mut Tx<'_>, request: TransferRequest) -> Result<Posted> {
 }
 
 /// As [`post`], for any code, and locks `also` with the ledger accounts of the postings.
-pub(super) async fn post_locking(tx: &mut Tx<'_>, mut request: TransferRequest, hold: Option<HoldId>, also: &[LedgerAccount]) -> Result<Posted> {
+pub(super) async fn post_locking(
+    tx: &mut Tx<'_>,
+    mut request: TransferRequest,
+    hold: Option<HoldId>,
+    also: &[LedgerAccount],
+) -> Result<Posted> {
     request.postings = checked(&request)?;
     let accounts: Vec<LedgerAccount> = request.postings.iter().map(|posting| posting.account).chain(also.iter().copied()).collect();
     // Locked before the transfer is written: two that post one id meet here, not crosswise.
