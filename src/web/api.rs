@@ -25,13 +25,10 @@ pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) ->
         return next.call(req).await.map(ServiceResponse::map_into_boxed_body);
     }
     let reads = *req.method() == Method::GET;
-    let refused = match before(&req, reads).await {
-        Ok(()) => None,
-        Err(error) => Some(error),
-    };
-    let mut res = match refused {
-        Some(error) => req.error_response(error),
-        None => call(req, next, reads).await?,
+    let checked = before(&req, reads).await;
+    let mut res = match checked {
+        Ok(()) => call(req, next, reads).await?,
+        Err(error) => req.error_response(error),
     };
     if let Err(error) = after(&res, reads).await {
         res = res.error_response(error);
