@@ -4,13 +4,13 @@ use actix_web::{
     Error as ActixError,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::{Method, header},
+    http::Method,
     middleware::Next,
 };
 use tracing::Instrument;
 
 use super::{
-    client::client_address,
+    client::{client_address, has_credentials},
     etag,
     query::{self, QueryRead},
     rate_limit,
@@ -42,7 +42,7 @@ async fn before(req: &ServiceRequest, reads: bool) -> Result<()> {
     if !reads && let Some(error) = query::unread(req.query_string()) {
         return Err(error);
     }
-    if !req.headers().contains_key(header::AUTHORIZATION) {
+    if !has_credentials(req.headers()) {
         charge_address(req.request()).await?;
     }
     Ok(())
