@@ -324,6 +324,11 @@ diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
 diesel::joinable!(ledger_accounts -> accounts (account_id));
+diesel::joinable!(listings -> accounts (account_id));
+diesel::joinable!(listings -> machines (machine_id));
+diesel::joinable!(machine_watches -> machines (machine_id));
+diesel::joinable!(machines -> accounts (account_id));
+diesel::joinable!(machines -> hardware_models (hardware_slug));
 diesel::joinable!(mail_links -> users (user_id));
 diesel::joinable!(memberships -> accounts (organization_id));
 diesel::joinable!(memberships -> users (user_id));
@@ -340,9 +345,13 @@ diesel::allow_tables_to_appear_in_same_query! {
     api_keys,
     audit_events,
     entitlements,
+    hardware_models,
     holds,
     invitations,
     ledger_accounts,
+    listings,
+    machine_watches,
+    machines,
     mail_links,
     memberships,
     postings,
