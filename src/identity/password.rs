@@ -19,6 +19,7 @@ const CHARS_MAX: usize = 256;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 /// The most used passwords of eight and more characters: what a guesser tries first.
+#[rustfmt::skip]
 const COMMON: &[&str] = &[
     "password", "password1", "password12", "password123", "passw0rd", "12345678", "123456789", "1234567890", "qwertyuiop", "qwerty123",
     "iloveyou", "sunshine", "princess", "football", "baseball", "superman", "trustno1", "letmein1", "welcome1", "admin123", "abc12345",

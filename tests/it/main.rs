@@ -8,4 +8,5 @@ mod support;
 mod catalog;
 mod db;
 mod engines;
+mod identity;
 mod measure;
