@@ -7,11 +7,7 @@ use crate::{identity, jobs::Registry, machines, web::idempotency};
 
 pub fn registry() -> Registry {
     Registry {
-        sweeps: vec![
-            Arc::new(machines::jobs::SignsOfLife::default()),
-            Arc::new(identity::Cleanup),
-            Arc::new(idempotency::ExpireKeys),
-        ],
+        sweeps: vec![Arc::new(machines::jobs::SignsOfLife::default()), Arc::new(identity::Cleanup), Arc::new(idempotency::ExpireKeys)],
         handlers: vec![Arc::new(identity::Letters)],
     }
 }
