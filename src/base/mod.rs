@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod error;
+pub mod faults;
 pub mod given;
 pub mod id;
 pub mod money;

@@ -1,12 +1,11 @@
 //! What a host may say of a machine, checked: all faults of a request at once, each with its pointer.
 
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{model::Machine, region::Region};
 use crate::{
-    base::{Error, FieldError, Result, given::given, secret::Secret, units::MIB_PER_GIB},
+    base::{Result, faults::Faults, given::given, secret::Secret, units::MIB_PER_GIB},
     catalog::{self, HardwareKind, HardwareModel},
     engines::EngineAddress,
 };
@@ -165,41 +164,6 @@ impl Hardware {
 pub(super) struct Endpoint {
     pub address: EngineAddress,
     pub api_key: Option<Secret<String>>,
-}
-
-/// Faults found so far, and members that belong to them (`candidates`).
-#[derive(Default)]
-pub(super) struct Faults {
-    fields: Vec<FieldError>,
-    extra: Vec<(String, Value)>,
-}
-
-impl Faults {
-    fn add(&mut self, pointer: &str, code: &'static str, detail: impl Into<String>) {
-        self.fields.push(FieldError::new(pointer, code, detail));
-    }
-
-    /// The value, or its fault kept.
-    fn take<T>(&mut self, result: Result<T>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.fields.extend_from_slice(error.fields());
-                self.extra.extend(error.extra().iter().map(|(name, value)| (name.clone(), value.clone())));
-                None
-            }
-        }
-    }
-
-    /// # Errors
-    /// `invalid_input` with everything found.
-    pub fn finish(self) -> Result<()> {
-        if self.fields.is_empty() {
-            return Ok(());
-        }
-        let error = Error::invalid_fields(self.fields);
-        Err(self.extra.into_iter().fold(error, |error, (name, value)| error.with_extra(&name, value)))
-    }
 }
 
 pub(super) fn check_name(faults: &mut Faults, name: &str) -> String {

@@ -7,13 +7,14 @@ use futures::StreamExt;
 
 use super::{
     CHANGED,
-    input::{self, Endpoint, EndpointUpdate, Faults, Hardware},
+    input::{self, Endpoint, EndpointUpdate, Hardware},
     model::{HardwareView, Machine, MachineChanged, MachineView},
     queries,
 };
 use crate::{
     base::{
         Code, Error, FieldError, Result,
+        faults::Faults,
         id::{AccountId, MachineId},
         seal::PurposeKey,
         secret::Secret,

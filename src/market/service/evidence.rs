@@ -1,0 +1,127 @@
+//! Keeping listings and what backs them together: a sweep looks for listings whose evidence may not hold any more, jobs name one at once.
+//! Either way the gate decides again on the locked row. Running rentals go on.
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    super::{
+        gate::{self, Engine, Facts, Rules, RunFacts, Unmet, UnmetCode, run_conditions},
+        model::Listing,
+        queries,
+        state::{ListingState, Move},
+    },
+    copy_machine,
+    listings::gather,
+    rules, set_state,
+};
+use crate::{
+    base::{
+        Result,
+        id::{ListingId, MachineId, RunId},
+    },
+    ctx::Ctx,
+    db::{Conn, Tx},
+    machines,
+};
+
+const BATCH: i64 = 500;
+
+/// Makes the run the one that backs the listing.
+pub(super) fn back(listing: &mut Listing, run: &RunFacts) {
+    listing.run_id = Some(run.id);
+    listing.model = Some(run.model.clone());
+    listing.quantization.clone_from(&run.quantization);
+    listing.valid_until = Some(listing.available_until.map_or(run.expires_at, |until| until.min(run.expires_at)));
+}
+
+/// Looks at a locked listing again and writes it back: a published one stays with the newest run that backs it, or leaves the market.
+pub(super) async fn reassess_locked(tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Result<()> {
+    let machine = machines::service::fetch(tx, listing.machine_id).await?;
+    copy_machine(listing, &machine);
+    let state = listing.state()?;
+    let off = if machine.deleted_at.is_some() {
+        listing.closed_at = Some(rules.now);
+        Some(UnmetCode::MachineDeleted)
+    } else if state == ListingState::Published {
+        let facts = gather(tx, listing, &machine, Engine::NotAsked).await?;
+        match gate::check(&facts, rules) {
+            Ok(run) => {
+                back(listing, run);
+                None
+            }
+            Err(unmet) => Some(reason(listing, &facts, rules, &unmet)),
+        }
+    } else {
+        None
+    };
+    if let Some(code) = off {
+        // A deleted machine's draft or paused listing is closed as well.
+        let next = state.after(Move::TakeOff).unwrap_or(ListingState::OffMarket);
+        set_state(tx, listing, next, Some(code.as_str())).await?;
+        listing.updated_at = rules.now;
+        tracing::info!(listing.id = %listing.id, reason = code.as_str(), "listing taken off the market");
+    }
+    queries::listing_update(tx, listing).await
+}
+
+/// The one reason to name: the listing's own, else what its run lacks, not what other runs of the machine lack.
+fn reason(listing: &Listing, facts: &Facts, rules: &Rules, unmet: &[Unmet]) -> UnmetCode {
+    let own = [UnmetCode::MachineDeleted, UnmetCode::AccountClosed, UnmetCode::AvailabilityEnded];
+    let first = unmet.first().map(|u| u.code).filter(|code| own.contains(code));
+    let of_run = || {
+        let run = facts.runs.iter().find(|run| Some(run.id) == listing.run_id)?;
+        run_conditions(run, &facts.machine, rules).first().map(|u| u.code)
+    };
+    first.or_else(of_run).unwrap_or(UnmetCode::RunMissing)
+}
+
+async fn reassess(ctx: &Ctx, id: ListingId, now: DateTime<Utc>) -> Result<()> {
+    let rules = rules(ctx, now);
+    ctx.db
+        .tx("listing_reassess", async |tx| match queries::listing_lock(tx, id).await? {
+            Some(mut listing) if listing.closed_at.is_none() => reassess_locked(tx, &mut listing, &rules).await,
+            _ => Ok(()),
+        })
+        .await
+}
+
+/// Looks again at every published listing whose evidence may not hold at `now`, or that has a newer run.
+pub(in super::super) async fn reassess_changed(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
+    let ids = {
+        let mut conn = ctx.db.conn().await?;
+        queries::listing_list_to_reassess(&mut conn, &rules(ctx, now), BATCH).await?
+    };
+    for id in ids {
+        reassess(ctx, id, now).await?;
+    }
+    Ok(())
+}
+
+/// Looks again at the open listing of a machine that was changed or deleted.
+pub(in super::super) async fn reassess_machine(ctx: &Ctx, machine: MachineId) -> Result<()> {
+    let (id, now) = {
+        let mut conn = ctx.db.conn().await?;
+        (queries::listing_of_machine(&mut conn, machine).await?, ctx.business_now(&mut conn).await?)
+    };
+    match id {
+        Some(id) => reassess(ctx, id, now).await,
+        None => Ok(()),
+    }
+}
+
+/// Looks again at the listings that a changed run backs or could back.
+pub(in super::super) async fn reassess_run(ctx: &Ctx, run: RunId) -> Result<()> {
+    let (ids, now) = {
+        let mut conn = ctx.db.conn().await?;
+        (queries::listing_list_of_run(&mut conn, run).await?, ctx.business_now(&mut conn).await?)
+    };
+    for id in ids {
+        reassess(ctx, id, now).await?;
+    }
+    Ok(())
+}
+
+/// When the next listing leaves the market by itself.
+pub(in super::super) async fn next_due(conn: &mut Conn, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
+    queries::listing_next_due(conn, after).await
+}

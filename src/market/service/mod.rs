@@ -1,0 +1,82 @@
+//! Use cases of the market, and what rentals need of it.
+
+mod evidence;
+mod listings;
+mod quotes;
+mod search;
+mod terms;
+
+pub use super::input::{CreateListing, CreateQuote, UpdateListing};
+pub use super::search::{ListingQuery, Sort};
+pub(super) use evidence::{next_due, reassess_changed, reassess_machine, reassess_run};
+pub use listings::{create, list_own, pause, publish, show, update};
+pub use quotes::{create_quote, open_quote};
+pub use search::{Hit, search};
+pub use terms::{set_taken, take_terms};
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    gate::{Level, MachineFacts, Rules},
+    model::Listing,
+    state::ListingState,
+};
+use crate::{
+    base::{
+        Error, Result,
+        id::{AccountId, ListingId},
+    },
+    ctx::Ctx,
+    db::Tx,
+    machines::{self, model::Machine},
+};
+
+fn no_listing() -> Error {
+    Error::not_found("listing")
+}
+
+/// What this deployment asks of evidence, now.
+fn rules(ctx: &Ctx, now: DateTime<Utc>) -> Rules {
+    Rules { now, wanted: Level::from(ctx.config.listing_evidence), is_sandbox: ctx.config.mode.is_sandbox() }
+}
+
+fn machine_facts(machine: &Machine) -> MachineFacts {
+    MachineFacts {
+        is_deleted: machine.deleted_at.is_some(),
+        hardware_slug: machine.hardware_slug.clone(),
+        gpu_count: machine.gpu_count,
+        hardware_changed_at: machine.hardware_changed_at,
+        endpoint_changed_at: machine.endpoint_changed_at,
+    }
+}
+
+/// Why signs of life of a machine are wanted: it is on the market.
+fn watch_reason(id: ListingId) -> String {
+    format!("listing:{id}")
+}
+
+/// An open listing of the account, with its row locked.
+async fn lock_owned(tx: &mut Tx<'_>, account: AccountId, id: ListingId) -> Result<Listing> {
+    let listing = super::queries::listing_lock(tx, id).await?;
+    listing.filter(|l| l.account_id == account && l.closed_at.is_none()).ok_or_else(no_listing)
+}
+
+/// Moves a locked listing off or back, and says whether signs of life of its machine are wanted.
+async fn set_state(tx: &mut Tx<'_>, listing: &mut Listing, state: ListingState, reason: Option<&'static str>) -> Result<()> {
+    listing.state = state.as_str().to_owned();
+    listing.off_market_reason = reason.map(str::to_owned);
+    let watch = watch_reason(listing.id);
+    if state == ListingState::Published {
+        machines::service::watch(tx, listing.machine_id, &watch).await
+    } else {
+        machines::service::unwatch(tx, listing.machine_id, &watch).await
+    }
+}
+
+/// The copies that the search filters by.
+fn copy_machine(listing: &mut Listing, machine: &Machine) {
+    listing.hardware_slug.clone_from(&machine.hardware_slug);
+    listing.gpu_count = machine.gpu_count;
+    listing.vram_gib = machine.vram_gib;
+    listing.region.clone_from(&machine.region);
+}
