@@ -10,6 +10,8 @@ pub mod document;
 pub mod json;
 pub mod log;
 pub mod matrix;
+pub mod model;
+mod queries;
 pub mod quantization;
 pub mod redact;
 pub mod verdict;
