@@ -4,6 +4,7 @@ pub mod clock;
 pub mod error;
 pub mod id;
 pub mod money;
+pub mod offload;
 pub mod secret;
 pub mod units;
 

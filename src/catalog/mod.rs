@@ -12,7 +12,9 @@ mod data;
 mod hardware_names;
 mod model;
 mod model_names;
+mod queries;
 mod search;
+pub mod service;
 mod tokens;
 
 pub use data::Catalog;

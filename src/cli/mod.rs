@@ -3,6 +3,7 @@
 mod migrate;
 mod openapi;
 mod serve;
+mod simulate_engine;
 
 use std::{future::Future, process::ExitCode};
 
@@ -26,6 +27,8 @@ enum Command {
     Migrate(migrate::Args),
     /// Print the OpenAPI document, or compare it with the checked-in one.
     Openapi(openapi::Args),
+    /// Run a stand-in for vLLM that answers with made-up words at the speed of a stated law.
+    SimulateEngine(simulate_engine::Args),
 }
 
 /// Runs the command and returns the exit status.
@@ -37,6 +40,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Worker(args) => block_on(serve::run_worker(args)),
         Command::Migrate(args) => block_on(migrate::run(args)),
         Command::Openapi(args) => openapi::run(&args),
+        Command::SimulateEngine(args) => block_on(simulate_engine::run(args)),
     }
 }
 

@@ -1,9 +1,99 @@
 // Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
 
 diesel::table! {
+    accounts (id) {
+        id -> Uuid,
+        kind -> Text,
+        handle -> Text,
+        handle_skeleton -> Text,
+        display_name -> Text,
+        is_operator -> Bool,
+        created_at -> Timestamptz,
+        closed_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    api_keys (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        created_by -> Uuid,
+        minted_by -> Nullable<Uuid>,
+        name -> Text,
+        prefix -> Text,
+        key_sha256 -> Bytea,
+        scopes -> Array<Nullable<Text>>,
+        created_at -> Timestamptz,
+        expires_at -> Nullable<Timestamptz>,
+        revoked_at -> Nullable<Timestamptz>,
+        last_used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    audit_events (id) {
+        id -> Uuid,
+        at -> Timestamptz,
+        actor_user_id -> Nullable<Uuid>,
+        actor_key_id -> Nullable<Uuid>,
+        account_id -> Nullable<Uuid>,
+        action -> Text,
+        target -> Text,
+        details -> Jsonb,
+    }
+}
+
+diesel::table! {
     business_clock (id) {
         id -> Int2,
         offset_microseconds -> Int8,
+    }
+}
+
+diesel::table! {
+    challenges (id) {
+        id -> Uuid,
+        machine_id -> Uuid,
+        account_id -> Uuid,
+        spec -> Jsonb,
+        issued_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    entitlements (account_id) {
+        account_id -> Uuid,
+        pro_until -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    hardware_models (slug) {
+        slug -> Text,
+        name -> Text,
+        vendor -> Text,
+        kind -> Text,
+        architecture -> Text,
+        memory_gib -> Nullable<Float8>,
+        bandwidth_gb_s -> Nullable<Float8>,
+        unified -> Bool,
+    }
+}
+
+diesel::table! {
+    invitations (id) {
+        id -> Uuid,
+        organization_id -> Uuid,
+        role -> Text,
+        user_id -> Nullable<Uuid>,
+        email -> Nullable<Text>,
+        invited_by -> Uuid,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        accepted_at -> Nullable<Timestamptz>,
+        revoked_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -26,14 +116,92 @@ diesel::table! {
 }
 
 diesel::table! {
-    challenges (id) {
+    mail_links (id) {
         id -> Uuid,
-        machine_id -> Uuid,
-        account_id -> Uuid,
-        spec -> Jsonb,
-        issued_at -> Timestamptz,
+        purpose -> Text,
+        user_id -> Uuid,
+        email -> Text,
+        token_sha256 -> Bytea,
+        created_at -> Timestamptz,
         expires_at -> Timestamptz,
         used_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    memberships (organization_id, user_id) {
+        organization_id -> Uuid,
+        user_id -> Uuid,
+        role -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    models (slug) {
+        slug -> Text,
+        hf_id -> Text,
+        name -> Text,
+        publisher -> Text,
+        family -> Text,
+        kind -> Text,
+        total_params_b -> Float8,
+        active_params_b -> Float8,
+        max_context -> Int4,
+    }
+}
+
+diesel::table! {
+    refresh_tokens (token_sha256) {
+        token_sha256 -> Bytea,
+        session_id -> Uuid,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        rotated_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    registrations (id) {
+        id -> Uuid,
+        email -> Text,
+        handle -> Text,
+        display_name -> Text,
+        password_hash -> Text,
+        token_sha256 -> Bytea,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    run_cells (run_id, context_tokens, concurrency) {
+        run_id -> Uuid,
+        context_tokens -> Int4,
+        concurrency -> Int4,
+        status -> Text,
+        total_tokens_per_second -> Nullable<Float8>,
+        per_request_tokens_per_second -> Nullable<Float8>,
+        ttft_ms -> Nullable<Float8>,
+        itl_ms -> Nullable<Float8>,
+        cold_ttft_ms -> Nullable<Float8>,
+    }
+}
+
+diesel::table! {
+    run_documents (run_id) {
+        run_id -> Uuid,
+        redacted_gzip -> Bytea,
+        original_gzip -> Bytea,
+        original_sha256 -> Text,
+    }
+}
+
+diesel::table! {
+    run_marks (run_id, kind, value) {
+        run_id -> Uuid,
+        kind -> Text,
+        value -> Text,
     }
 }
 
@@ -73,32 +241,21 @@ diesel::table! {
 }
 
 diesel::table! {
-    run_documents (run_id) {
-        run_id -> Uuid,
-        redacted_gzip -> Bytea,
-        original_gzip -> Bytea,
-        original_sha256 -> Text,
+    sessions (id) {
+        id -> Uuid,
+        user_id -> Uuid,
+        created_at -> Timestamptz,
+        last_used_at -> Timestamptz,
+        ended_at -> Nullable<Timestamptz>,
+        end_reason -> Nullable<Text>,
     }
 }
 
 diesel::table! {
-    run_cells (run_id, context_tokens, concurrency) {
-        run_id -> Uuid,
-        context_tokens -> Int4,
-        concurrency -> Int4,
-        status -> Text,
-        total_tokens_per_second -> Nullable<Float8>,
-        per_request_tokens_per_second -> Nullable<Float8>,
-        ttft_ms -> Nullable<Float8>,
-        itl_ms -> Nullable<Float8>,
-        cold_ttft_ms -> Nullable<Float8>,
-    }
-}
-
-diesel::table! {
-    run_marks (run_id, kind, value) {
-        run_id -> Uuid,
-        kind -> Text,
-        value -> Text,
+    users (account_id) {
+        account_id -> Uuid,
+        email -> Nullable<Text>,
+        password_hash -> Text,
+        email_confirmed_at -> Nullable<Timestamptz>,
     }
 }

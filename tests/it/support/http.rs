@@ -16,11 +16,7 @@ pub struct Http {
 impl Http {
     /// `base_url` without a trailing slash.
     pub fn new(base_url: impl Into<String>) -> Self {
-        static PROVIDER: Once = Once::new();
-        PROVIDER.call_once(|| {
-            // Fails only when one is installed already, which is as good.
-            rustls::crypto::ring::default_provider().install_default().ok();
-        });
+        install_tls_provider();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { client, base_url: base_url.into(), bearer: None }
     }
@@ -57,6 +53,15 @@ impl Http {
     pub fn delete(&self, path: &str) -> Request {
         self.request(Method::DELETE, path)
     }
+}
+
+/// A client built before this would panic. `main` does it for the program.
+pub fn install_tls_provider() {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // Fails only when one is installed already, which is as good.
+        rustls::crypto::ring::default_provider().install_default().ok();
+    });
 }
 
 #[must_use = "nothing is sent before `send` or `expect`"]

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "a toolkit: what the tests of a domain need is here before they do")]
 
+mod app;
 mod exit;
 pub mod http;
 mod postgres;
@@ -10,6 +11,7 @@ mod selftest;
 mod temp;
 mod wait;
 
+pub use app::TestApp;
 pub use postgres::{Postgres, TestDatabase, postgres};
 pub use redis::{RedisServer, TestRedis, redis};
 pub use temp::TempDir;

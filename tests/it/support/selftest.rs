@@ -5,7 +5,7 @@ use std::time::Duration;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use redis::AsyncCommands;
 
-use super::{TempDir, database, postgres, redis as test_redis, wait_for};
+use super::{TempDir, TestApp, database, postgres, redis as test_redis, wait_for};
 
 #[tokio::test]
 async fn two_databases_share_nothing_and_go_at_the_end() {
@@ -48,4 +48,18 @@ fn directories_of_killed_runs_are_swept() {
     std::fs::create_dir_all(left.join("cluster")).unwrap();
     super::temp::sweep();
     assert!(!left.exists());
+}
+
+#[tokio::test]
+async fn an_app_answers_works_and_restarts_on_its_database() {
+    let mut app = TestApp::new().await;
+    let answer = app.http.get("/no/such/path").answer().await;
+    assert_eq!(answer.status, 404);
+    app.work().await;
+    app.advance(3600).await;
+    let before = app.ctx().business_now(&mut app.connect().await).await.unwrap();
+    app.restart().await;
+    let after = app.ctx().business_now(&mut app.connect().await).await.unwrap();
+    assert!(before <= after && after - before < chrono::TimeDelta::minutes(30), "{before} {after}");
+    assert_eq!(app.http.get("/no/such/path").answer().await.status, 404);
 }

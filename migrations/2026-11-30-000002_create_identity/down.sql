@@ -1,0 +1,12 @@
+DROP TABLE audit_events;
+DROP FUNCTION audit_events_refuse_change();
+DROP TABLE entitlements;
+DROP TABLE mail_links;
+DROP TABLE registrations;
+DROP TABLE api_keys;
+DROP TABLE refresh_tokens;
+DROP TABLE sessions;
+DROP TABLE invitations;
+DROP TABLE memberships;
+DROP TABLE users;
+DROP TABLE accounts;

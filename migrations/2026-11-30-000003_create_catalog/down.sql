@@ -1,0 +1,2 @@
+DROP TABLE models;
+DROP TABLE hardware_models;
