@@ -1,0 +1,53 @@
+//! An operator's decision on a run.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::super::{model::RunView, queries, verdict::Verdict};
+use crate::{
+    base::{Code, Error, Result, id::RunId},
+    ctx::Ctx,
+    identity::{self, extract::Caller},
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewDecision {
+    Accept,
+    Reject,
+}
+
+/// A decision and why; the reason is public.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewRequest {
+    pub decision: ReviewDecision,
+    pub reason: String,
+}
+
+/// Accepts or rejects a run that waits for review, or rejects one that was verified. What the checks rejected stays rejected.
+///
+/// # Errors
+/// `not_found`, `invalid_state` for a rejected run, `invalid_input` without a reason.
+pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewRequest) -> Result<RunView> {
+    let reason = request.reason.trim();
+    if !(3..=1_000).contains(&reason.chars().count()) {
+        return Err(Error::invalid("/reason", "wrong_length", "A reason has 3 to 1000 characters."));
+    }
+    let status = match request.decision {
+        ReviewDecision::Accept => Verdict::Verified,
+        ReviewDecision::Reject => Verdict::Rejected,
+    };
+    ctx.db
+        .tx("run_review", async |tx| {
+            let now = ctx.business_now(tx).await?;
+            let run = queries::run_fetch(tx, id).await?.ok_or_else(|| Error::not_found("run"))?;
+            if !queries::run_review(tx, id, status.as_str(), operator.user_id, reason, now).await? {
+                return Err(Error::new(Code::InvalidState, "A run that its checks rejected cannot be decided otherwise."));
+            }
+            let detail = serde_json::json!({"was": run.status, "now": status.as_str(), "reason": reason});
+            identity::service::audit(tx, operator, "run.review", &id.to_string(), detail, now).await
+        })
+        .await?;
+    super::fetch(ctx, id).await
+}
