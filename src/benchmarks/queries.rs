@@ -108,6 +108,7 @@ pub async fn run_review(
     tx: &mut Tx<'_>,
     id: RunId,
     status: &str,
+    evidence_level: &str,
     by: AccountId,
     reason: &str,
     now: DateTime<Utc>,
@@ -115,6 +116,7 @@ pub async fn run_review(
     let changed = diesel::update(runs::table.find(id.uuid()).filter(runs::status.ne("rejected")))
         .set((
             runs::status.eq(status),
+            runs::evidence_level.eq(evidence_level),
             runs::reviewed_at.eq(now),
             runs::reviewed_by.eq(by.uuid()),
             runs::review_reason.eq(reason),

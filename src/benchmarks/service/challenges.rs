@@ -17,7 +17,7 @@ use crate::{
     },
     ctx::Ctx,
     db::Tx,
-    identity::extract::Caller,
+    identity::Caller,
     machines,
 };
 

@@ -101,7 +101,7 @@ async fn filter(conn: &mut Conn, query: &RunListQuery) -> Result<RunFilter> {
 
 async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryView>> {
     let accounts: Vec<AccountId> = rows.iter().map(|r| r.account_id).collect();
-    let handles = identity::service::handles(conn, &accounts).await?;
+    let handles = identity::service::account_summaries(conn, &accounts).await?;
     rows.into_iter()
         .map(|row| {
             let status = verdict(&row.status)?;
@@ -112,7 +112,7 @@ async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryV
                 evidence_level: row.evidence_level,
                 title: row.title,
                 summary: row.summary,
-                by: handles.get(&row.account_id).cloned().unwrap_or_default(),
+                by: handles.get(&row.account_id).map(|a| a.handle.clone()).unwrap_or_default(),
                 model: row.model_slug,
                 publisher: row.publisher,
                 quantization: row.quantization,
@@ -167,12 +167,12 @@ pub async fn document(ctx: &Ctx, id: RunId) -> Result<Vec<u8>> {
 }
 
 pub(super) async fn view(conn: &mut Conn, run: Run) -> Result<RunView> {
-    let handles = identity::service::handles(conn, &[run.account_id]).await?;
+    let handles = identity::service::account_summaries(conn, &[run.account_id]).await?;
     let detail: RunDetail = serde_json::from_value(run.detail.clone()).map_err(Error::internal)?;
     let status = verdict(&run.status)?;
     Ok(RunView {
         label: label(status),
-        by: handles.get(&run.account_id).cloned().unwrap_or_default(),
+        by: handles.get(&run.account_id).map(|a| a.handle.clone()).unwrap_or_default(),
         model: model_view(&run, &detail),
         hardware: hardware_view(&run, &detail),
         engine: engine_view(&run, &detail),

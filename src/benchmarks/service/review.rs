@@ -7,7 +7,7 @@ use super::super::{model::RunView, queries, verdict::Verdict};
 use crate::{
     base::{Code, Error, Result, id::RunId},
     ctx::Ctx,
-    identity::{self, extract::Caller},
+    identity::{self, Act, By, Caller},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -42,11 +42,21 @@ pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewReq
         .tx("run_review", async |tx| {
             let now = ctx.business_now(tx).await?;
             let run = queries::run_fetch(tx, id).await?.ok_or_else(|| Error::not_found("run"))?;
-            if !queries::run_review(tx, id, status.as_str(), operator.user_id, reason, now).await? {
+            // An answer to a challenge that a person accepted is as good as one that passed by itself.
+            let level = if run.challenge_id.is_some() && status == Verdict::Verified { "challenged" } else { "document" };
+            if !queries::run_review(tx, id, status.as_str(), level, operator.user_id, reason, now).await? {
                 return Err(Error::new(Code::InvalidState, "A run that its checks rejected cannot be decided otherwise."));
             }
             let detail = serde_json::json!({"was": run.status, "now": status.as_str(), "reason": reason});
-            identity::service::audit(tx, operator, "run.review", &id.to_string(), detail, now).await
+            let act = Act {
+                by: By::Caller(operator),
+                account_id: Some(run.account_id),
+                action: "run.review",
+                target: id.to_string(),
+                details: detail,
+                at: now,
+            };
+            identity::audit(tx, act).await
         })
         .await?;
     super::fetch(ctx, id).await

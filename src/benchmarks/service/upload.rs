@@ -29,7 +29,7 @@ use crate::{
     catalog::{Catalog, ModelMatch},
     ctx::Ctx,
     db::{Conn, Tx},
-    identity::extract::Caller,
+    identity::Caller,
     machines::{self, model::Machine},
 };
 
