@@ -323,3 +323,21 @@ pub struct UploadFields {
     #[serde(default)]
     pub visibility: Visibility,
 }
+
+/// The body of an upload, for the OpenAPI document; it is read by [`UploadFields`] and the rules for documents.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UploadBody {
+    /// The benchmark's JSON, plain or wrapped.
+    #[schema(value_type = Object)]
+    pub document: serde_json::Value,
+    #[schema(value_type = Option<String>)]
+    pub machine_id: Option<MachineId>,
+    #[schema(value_type = Option<String>)]
+    pub challenge_id: Option<ChallengeId>,
+    pub hardware: Option<ClaimedHardware>,
+    pub model: Option<super::claim::ClaimedModel>,
+    pub engine: Option<ClaimedEngine>,
+    pub launch_command: Option<String>,
+    pub notes: Option<String>,
+    pub visibility: Option<Visibility>,
+}

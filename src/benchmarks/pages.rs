@@ -41,13 +41,11 @@ struct RunPage {
     run: RunView,
 }
 
-const PAGE_ROWS: i64 = 30;
-
 /// The list of runs.
 #[get("/en/runs")]
 pub async fn runs(ctx: Ctx, query: Query<service::RunListQuery>) -> Result<impl Responder> {
-    let after = cursor::open_opt(&ctx, query.binding(), query.value.cursor.as_deref())?;
-    let (rows, next) = service::list(&ctx, &query.value, after, PAGE_ROWS).await?;
+    let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
+    let (rows, next) = service::list(&ctx, &query, after).await?;
     let next = next.map(|place| cursor::seal(&ctx, query.binding(), &place)).transpose()?;
     html::page(&RunsPage { layout: Layout::new(&ctx, "runs", "Matrix runs"), rows: rows.iter().map(RunLine::of).collect(), next })
 }

@@ -24,6 +24,7 @@ use crate::{
     ctx::Ctx,
     db::Conn,
     identity,
+    web::Limit,
 };
 
 /// Filters of the list of runs, as in the address.
@@ -43,7 +44,9 @@ pub struct RunListQuery {
     pub by: Option<String>,
     pub status: Option<Verdict>,
     pub sort: Option<RunSort>,
-    pub limit: Option<u32>,
+    #[serde(default)]
+    #[param(inline)]
+    pub limit: Limit,
     pub cursor: Option<String>,
 }
 
@@ -51,13 +54,13 @@ pub struct RunListQuery {
 ///
 /// # Errors
 /// `not_found` for an uploader that does not exist, `invalid_input` for hardware that the catalog does not know.
-pub async fn list(ctx: &Ctx, query: &RunListQuery, after: Option<RunPlace>, limit: i64) -> Result<(Vec<RunSummaryView>, Option<RunPlace>)> {
+pub async fn list(ctx: &Ctx, query: &RunListQuery, after: Option<RunPlace>) -> Result<(Vec<RunSummaryView>, Option<RunPlace>)> {
     let mut conn = ctx.db.read().await?;
     let filter = filter(&mut conn, query).await?;
-    let mut rows = queries::run_list(&mut conn, &filter, after.as_ref(), limit.saturating_add(1)).await?;
-    let full = i64::try_from(rows.len()).unwrap_or(i64::MAX) > limit;
-    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let next = if full { rows.last().map(|row| place(row, filter.sort)) } else { None };
+    let mut rows = queries::run_list(&mut conn, &filter, after.as_ref(), query.limit.rows_to_fetch()).await?;
+    let has_more = rows.len() > query.limit.get();
+    rows.truncate(query.limit.get());
+    let next = if has_more { rows.last().map(|row| place(row, filter.sort)) } else { None };
     Ok((summaries(&mut conn, rows).await?, next))
 }
 
