@@ -3,21 +3,36 @@
 
 use std::{collections::HashSet, net::TcpListener, time::Duration};
 
-use actix_web::{App, HttpServer, dev::ServerHandle, web::Data};
+use actix_web::{
+    App, HttpServer,
+    dev::ServerHandle,
+    middleware::{Compress, from_fn},
+    web::{Data, to},
+};
 use utoipa_actix_web::AppExt;
 
 use crate::{
-    base::{Error, Result, clock::Clock},
+    base::{Error, Result, clock::Clock, offload::Offload},
     config::Config,
     ctx::{Ctx, Inner},
     db::{self, Db, embedded},
     engines::EngineClient,
+    integrations::{limits::Limits, pubsub::PubSub, redis::Redis},
     jobs::Workers,
-    routes, worker,
+    openapi, routes,
+    web::{
+        api::api,
+        edge::edge,
+        metrics,
+        not_found::{Paths, not_found},
+    },
+    worker,
 };
 
 /// How long requests in hand may take when the server is told to stop.
 const SHUTDOWN_SECONDS: u64 = 10;
+/// About three seconds of hashing on two cores; who comes later is told to try again.
+const PASSWORD_HASHES_WAITING: usize = 128;
 const DATABASE_NAME: &str = "rigmark";
 
 /// Which parts of the program this process runs.
@@ -80,12 +95,17 @@ fn cannot_bind(config: &Config, error: std::io::Error) -> Error {
 fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
     let replica = config.database_replica_url.as_ref().map(|u| u.expose().as_str());
     let db = Db::new(url, replica, config.database_connections)?;
+    let redis = config.redis_url.as_ref().map(|url| Redis::new(url, "rigmark:")).transpose()?;
+    metrics::install();
     Ok(Ctx::new(Inner {
         public_url: config.public_url.clone().unwrap_or_else(|| base_url.to_owned()),
         clock: Clock::new(config.mode.is_sandbox()),
         reserved_handles: HashSet::new(),
         engines: EngineClient::new()?,
+        limits: Limits::new(redis.clone()),
+        notices: PubSub::new(redis),
         registry: worker::registry(),
+        password_hashing: Offload::per_core(PASSWORD_HASHES_WAITING),
         db,
         config,
     }))
@@ -93,15 +113,20 @@ fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
 
 fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
     let data = Data::new(ctx.clone());
-    let server = HttpServer::new(move || App::new().app_data(data.clone()).into_utoipa_app().configure(routes::api).into_app())
-        // Nagle's algorithm would hold back the second small write of a stream for 40 ms.
-        .tcp_nodelay(true)
-        .client_request_timeout(Duration::from_secs(10))
-        .shutdown_timeout(SHUTDOWN_SECONDS)
-        .disable_signals()
-        .listen(listener)
-        .map_err(Error::internal)?
-        .run();
+    let paths = Data::new(Paths::of(&openapi::document()));
+    let server = HttpServer::new(move || {
+        let app = App::new().app_data(data.clone()).app_data(paths.clone()).into_utoipa_app().configure(routes::api).into_app();
+        // The last wrapped is outermost.
+        app.default_service(to(not_found)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
+    })
+    // Nagle's algorithm would hold back the second small write of a stream for 40 ms.
+    .tcp_nodelay(true)
+    .client_request_timeout(Duration::from_secs(10))
+    .shutdown_timeout(SHUTDOWN_SECONDS)
+    .disable_signals()
+    .listen(listener)
+    .map_err(Error::internal)?
+    .run();
     let handle = server.handle();
     tokio::spawn(server);
     Ok(handle)

@@ -5,10 +5,11 @@ use std::{collections::HashSet, sync::Arc};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    base::{Result, clock::Clock},
+    base::{Result, clock::Clock, offload::Offload},
     config::Config,
     db::{self, Conn, Db},
     engines::EngineClient,
+    integrations::{limits::Limits, pubsub::PubSub},
     jobs::Registry,
 };
 
@@ -24,9 +25,15 @@ pub struct Inner {
     pub clock: Clock,
     /// Reaches the engines of machines, at checked addresses only.
     pub engines: EngineClient,
+    /// Rate limits, shared with the other processes through Redis when there is one.
+    pub limits: Limits,
+    /// Hints to listeners that something changed (`integrations::pubsub`).
+    pub notices: PubSub,
     /// Handles nobody can register: publishers and the words of our own paths.
     pub reserved_handles: HashSet<String>,
     pub registry: Registry,
+    /// The gate of argon2, whose every run takes tens of milliseconds and megabytes.
+    pub password_hashing: Offload,
 }
 
 impl std::ops::Deref for Ctx {

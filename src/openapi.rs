@@ -19,6 +19,7 @@ struct Document;
 /// The document as the server serves it.
 pub fn document() -> utoipa::openapi::OpenApi {
     let (_, mut document) = actix_web::App::new().into_utoipa_app().openapi(Document::openapi()).configure(routes::api).split_for_parts();
+    crate::web::openapi::add_common(&mut document);
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();
     document
 }

@@ -36,6 +36,8 @@ codes! {
     // 404, 405, 406
     NotFound "not_found" "There is nothing here.";
     MethodNotAllowed "method_not_allowed" "The path does not take this method.";
+    // 408
+    RequestTimeout "request_timeout" "The request did not arrive in time.";
     // 409
     HandleTaken "handle_taken" "The handle is taken or too like another.";
     EmailTaken "email_taken" "The e-mail address has an account.";

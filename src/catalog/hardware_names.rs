@@ -52,7 +52,7 @@ const COMPANIES: &[(&str, &str)] =
 /// Brands that add nothing to the number after them.
 const BRANDS: &[(&str, &str)] =
     &[("geforce", "NVIDIA"), ("tesla", "NVIDIA"), ("ati", "AMD"), ("radeon", "AMD"), ("instinct", "AMD"), ("arc", "Intel")];
-const NOISE: &[&str] = &["gpu", "gpus", "graphics", "card", "corporation", "edition", "generation", "memory", "vram", "w", "with"];
+const NOISE: &[&str] = &["gpu", "gpus", "graphics", "card", "corporation", "edition", "generation", "memory", "vram", "oam", "w", "with"];
 /// Prefixes people glue to the next word ("geforcertx3090").
 const GLUED: &[&str] = &["nvidia", "geforce", "radeon", "tesla"];
 const ARCHITECTURES: &[&str] = &["pascal", "volta", "turing", "ampere", "ada", "lovelace", "hopper", "grace", "blackwell"];

@@ -78,13 +78,15 @@ impl ModelNames {
 
     fn learn(&mut self, index: usize, text: &str) {
         let folded = tokens::fold(text);
-        let name = match folded.split_once('/') {
-            Some((owner, name)) => {
-                self.repos.entry(repo_key(owner, name)).or_insert(index);
-                simple(name)
-            }
-            None => simple(&folded),
-        };
+        if let Some((owner, name)) = folded.split_once('/') {
+            self.repos.entry(repo_key(owner, name)).or_insert(index);
+            self.learn_name(index, simple(name));
+        }
+        // With a slash this is owner and name in one, as some uploaders call their copies ("Qwen_Qwen3-32B-GGUF").
+        self.learn_name(index, simple(&folded));
+    }
+
+    fn learn_name(&mut self, index: usize, name: String) {
         self.bases.entry(base(&name).to_owned()).or_default().insert(index);
         self.names.entry(name).or_default().insert(index);
     }

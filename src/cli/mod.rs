@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. Exit status 0 success, 1 failure, 64 wrong usage; `verify` has its own (api.md).
 
+mod measure;
 mod migrate;
 mod openapi;
 mod serve;
@@ -27,6 +28,8 @@ enum Command {
     Migrate(migrate::Args),
     /// Print the OpenAPI document, or compare it with the checked-in one.
     Openapi(openapi::Args),
+    /// Measure an engine: run a matrix against any OpenAI-compatible URL and write the document.
+    Measure(Box<measure::Args>),
     /// Run a stand-in for vLLM that answers with made-up words at the speed of a stated law.
     SimulateEngine(simulate_engine::Args),
 }
@@ -40,6 +43,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Worker(args) => block_on(serve::run_worker(args)),
         Command::Migrate(args) => block_on(migrate::run(args)),
         Command::Openapi(args) => openapi::run(&args),
+        Command::Measure(args) => block_on(measure::run(*args)),
         Command::SimulateEngine(args) => block_on(simulate_engine::run(args)),
     }
 }

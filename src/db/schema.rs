@@ -1,4 +1,4 @@
-// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
+//! Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
 
 diesel::table! {
     accounts (id) {
@@ -22,7 +22,7 @@ diesel::table! {
         name -> Text,
         prefix -> Text,
         key_sha256 -> Bytea,
-        scopes -> Array<Nullable<Text>>,
+        scopes -> Array<Text>,
         created_at -> Timestamptz,
         expires_at -> Nullable<Timestamptz>,
         revoked_at -> Nullable<Timestamptz>,
@@ -79,6 +79,21 @@ diesel::table! {
         memory_gib -> Nullable<Float8>,
         bandwidth_gb_s -> Nullable<Float8>,
         unified -> Bool,
+    }
+}
+
+diesel::table! {
+    idempotency_keys (account_id, route, key) {
+        account_id -> Uuid,
+        route -> Text,
+        key -> Text,
+        body_sha256 -> Bytea,
+        state -> Text,
+        lease_id -> Uuid,
+        lease_until -> Timestamptz,
+        status -> Nullable<Int2>,
+        response -> Nullable<Text>,
+        created_at -> Timestamptz,
     }
 }
 
@@ -258,4 +273,29 @@ diesel::table! {
         password_hash -> Text,
         email_confirmed_at -> Nullable<Timestamptz>,
     }
+}
+
+diesel::joinable!(api_keys -> accounts (account_id));
+diesel::joinable!(api_keys -> users (created_by));
+diesel::joinable!(audit_events -> api_keys (actor_key_id));
+diesel::joinable!(entitlements -> accounts (account_id));
+diesel::joinable!(invitations -> accounts (organization_id));
+diesel::joinable!(mail_links -> users (user_id));
+diesel::joinable!(memberships -> accounts (organization_id));
+diesel::joinable!(memberships -> users (user_id));
+diesel::joinable!(refresh_tokens -> sessions (session_id));
+diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(users -> accounts (account_id));
+
+diesel::allow_tables_to_appear_in_same_query! {
+    accounts,
+    api_keys,
+    audit_events,
+    entitlements,
+    invitations,
+    mail_links,
+    memberships,
+    refresh_tokens,
+    sessions,
+    users,
 }

@@ -141,8 +141,7 @@ impl EngineClient {
     pub async fn check(&self, target: &Target) -> Result<()> {
         target.address.check_literal(target.allow_private)?;
         if target.address.literal().is_none() {
-            let name = target.address.host().trim_end_matches('.').to_owned();
-            look_up(&name, target.allow_private).await.map_err(|e| classify(e.as_ref()))?;
+            look_up(target.address.host(), target.allow_private).await.map_err(|e| classify(e.as_ref()))?;
         }
         Ok(())
     }

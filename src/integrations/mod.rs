@@ -1,1 +1,6 @@
-//! (to be written)
+//! The outside world: mail, Redis, and what needs either or falls back to this process. No domain is known here.
+
+pub mod limits;
+pub mod mail;
+pub mod pubsub;
+pub mod redis;

@@ -168,7 +168,8 @@ async fn warm_up(plan: &CellPlan, shared: &Shared, sampler: &Sampler, started: I
     loop {
         let (now, active) = (monotonic(), shared.active.load(Relaxed));
         let gauges = sampler.last().await;
-        let seen = gauges.map_or("metrics_unavailable".to_owned(), |g| format!("running_reqs={}/{wanted}, queue_reqs={}", g.running, g.waiting));
+        let seen =
+            gauges.map_or("metrics_unavailable".to_owned(), |g| format!("running_reqs={}/{wanted}, queue_reqs={}", g.running, g.waiting));
         let all_run = gauges.is_none_or(|g| g.running >= wanted as f64 || restarts_often(plan, shared, wanted));
         let steady = active >= wanted && all_run && gauges.is_none_or(|g| g.waiting <= 0.0);
         steady_since = if steady { steady_since.or(Some(now)) } else { None };
@@ -231,7 +232,14 @@ impl Sampler {
         (gauges, at)
     }
 
-    async fn finish(mut self, before: Option<Gauges>, after: Option<Gauges>, start: Instant, end: Instant, after_at: Instant) -> ServerView {
+    async fn finish(
+        mut self,
+        before: Option<Gauges>,
+        after: Option<Gauges>,
+        start: Instant,
+        end: Instant,
+        after_at: Instant,
+    ) -> ServerView {
         self.task.shutdown().await;
         let samples = self.samples.lock().await;
         let within = samples.iter().filter(|(at, _)| *at > start && *at <= end).map(|(_, gauges)| *gauges);

@@ -233,7 +233,9 @@ impl CellRow {
         put("aggregate_tps", json!(-4.0));
         put("failure_reason", json!(reason));
         put("num_errors", json!(concurrency));
-        for name in ["client_output_tokens", "server_output_tokens", "total_tokens", "request_count", "completed_request_count", "num_completed"] {
+        for name in
+            ["client_output_tokens", "server_output_tokens", "total_tokens", "request_count", "completed_request_count", "num_completed"]
+        {
             put(name, json!(0));
         }
         for name in ["measurement_seconds", "measurement_wall_seconds", "wall_time", "per_request_avg_tps"] {

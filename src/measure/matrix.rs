@@ -21,6 +21,14 @@ const PREFILL_CONTEXT_MAX: u64 = 131_072;
 /// Room for the question, the chat template and the inexactness of a calibrated context.
 const MODEL_LENGTH_MARGIN: u64 = 64;
 
+const OPERATING_SYSTEM: &str = if cfg!(target_os = "macos") {
+    "Darwin"
+} else if cfg!(target_os = "linux") {
+    "Linux"
+} else {
+    "other"
+};
+
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixPlan {
@@ -281,7 +289,9 @@ impl Run<'_> {
         let label = context_label(context);
         self.say(&format!("cell start C={concurrency} ctx={label}"));
         let text = self.prompts.text("decode", context);
-        if context > 0 && let Err(error) = self.scout_for_cell(context, &text, is_first_of_context).await {
+        if context > 0
+            && let Err(error) = self.scout_for_cell(context, &text, is_first_of_context).await
+        {
             self.rows.push(CellRow::failed(context, concurrency, error.detail()));
             self.say(&format!("cell failed C={concurrency} ctx={label} {error}"));
             return;
@@ -295,7 +305,7 @@ impl Run<'_> {
             body: request_body(&self.facts.model.id, &text, max_tokens),
             max_tokens,
             window: self.plan.duration,
-            stable: (self.plan.duration / 2).clamp(Duration::from_secs(1), Duration::from_secs(3)),
+            stable: stable(self.plan.duration),
             warmup_max: warmup_max(context),
             kind: if self.facts.metrics_available { self.facts.kind } else { EngineKind::Proxy },
         };
@@ -353,7 +363,7 @@ impl Run<'_> {
             Step::Prefill(context) => read(context),
             Step::Cell { context, is_first_of_context, .. } => {
                 let seconds = self.plan.duration.as_secs_f64();
-                seconds + (seconds / 2.0).clamp(1.0, 3.0) + 0.3 + if is_first_of_context { read(context) } else { 0.0 }
+                seconds + stable(self.plan.duration).as_secs_f64() + 0.3 + if is_first_of_context { read(context) } else { 0.0 }
             }
         }
     }
@@ -379,7 +389,7 @@ impl Run<'_> {
         let join = |items: Vec<String>| items.join(",");
         let mut diagnostics = json!({
             "version": SHAPE_VERSION, "server_url": self.target.address.to_string(), "hostname": "",
-            "uname": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH), "env": {},
+            "uname": OPERATING_SYSTEM, "env": {},
             "args": {
                 "concurrency": join(self.plan.concurrency_levels.iter().map(u32::to_string).collect()),
                 "contexts": join(self.plan.contexts.iter().map(|c| context_text(*c)).collect()),
@@ -428,6 +438,11 @@ fn describe(step: Step) -> String {
         Step::Prefill(context) => format!("prefill {}", context_label(context)),
         Step::Cell { context, concurrency, .. } => format!("context {} × {concurrency}", context_label(context)),
     }
+}
+
+/// How long all streams must run undisturbed before a window opens: three seconds, less where the windows themselves are short.
+fn stable(window: Duration) -> Duration {
+    (window / 2).min(Duration::from_secs(3))
 }
 
 /// How long a cell may take to become steady.

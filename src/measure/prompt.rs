@@ -7,8 +7,8 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 const WORDS: [&str; 24] = [
-    "river", "stone", "north", "paper", "cloud", "early", "glass", "seven", "house", "metal", "green", "seldom", "market", "winter", "between",
-    "morning", "engine", "across", "number", "letter", "garden", "simple", "window", "carry",
+    "river", "stone", "north", "paper", "cloud", "early", "glass", "seven", "house", "metal", "green", "seldom", "market", "winter",
+    "between", "morning", "engine", "across", "number", "letter", "garden", "simple", "window", "carry",
 ];
 
 const QUESTION: &str = "Write a long, detailed story about a lighthouse keeper who catalogues every ship that passes. Describe the sea, \
@@ -44,13 +44,13 @@ impl Prompts {
         (context_tokens as f64 * self.chars_per_token) as usize
     }
 
-    /// The prompt for a context of `context_tokens` tokens; context 0 is the question alone. The same `purpose` gives the same text, another
-    /// one shares nothing with it.
+    /// The prompt for a context of `context_tokens` tokens; context 0 is the question alone. Prompts of another purpose or context share
+    /// nothing with it but the run's name: an engine that has read one has not read a part of the other.
     pub fn text(&self, purpose: &str, context_tokens: u64) -> String {
         if context_tokens == 0 {
             return format!("{QUESTION}\n[{} {purpose}]", self.run);
         }
-        format!("{}\n{QUESTION}", self.padding(purpose, self.chars(context_tokens)))
+        format!("{}\n{QUESTION}", self.padding(&format!("{purpose} {context_tokens}"), self.chars(context_tokens)))
     }
 
     /// `chars` characters of text, all ASCII.
@@ -63,7 +63,7 @@ impl Prompts {
         seed.copy_from_slice(&sha2::Digest::finalize(hash));
         let mut random = StdRng::from_seed(seed);
         let mut words = WORDS;
-        let mut text = format!("[{} {purpose}] ", self.run);
+        let mut text = format!("[{purpose} {}] ", self.run);
         while text.len() < chars {
             words.shuffle(&mut random);
             text.push_str(&words.join(" "));

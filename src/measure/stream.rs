@@ -48,15 +48,7 @@ pub struct StreamRecord {
 
 impl StreamRecord {
     fn new(started: Instant) -> Self {
-        Self {
-            started,
-            marks: Vec::new(),
-            text_chunks: 0,
-            has_continuous_usage: false,
-            prompt_tokens: None,
-            completed: None,
-            error: None,
-        }
+        Self { started, marks: Vec::new(), text_chunks: 0, has_continuous_usage: false, prompt_tokens: None, completed: None, error: None }
     }
 
     pub fn tokens(&self) -> u64 {

@@ -57,6 +57,8 @@ pub fn serve(config: Arc<SimulatedConfig>, driver: Arc<Driver>, listener: TcpLis
     .workers(1)
     // Without it a connection's second write waits for the client's delayed acknowledgement (40 ms).
     .tcp_nodelay(true)
+    // A client that closes its side has left, also while its request still waits for the first token.
+    .h1_allow_half_closed(false)
     .disable_signals()
     .listen(listener)
     .map_err(Error::internal)?

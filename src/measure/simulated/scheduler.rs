@@ -101,7 +101,6 @@ impl Scheduler {
     /// Hands out one token to every request that decoded or whose prompt ended in this step.
     pub fn complete(&mut self) {
         let mut progress = self.reading.drain(..).peekable();
-        let mut sent = 0;
         for (place, sequence) in self.running.iter_mut().enumerate() {
             if sequence.is_reading() {
                 match progress.next_if(|(at, _)| *at == place) {
@@ -117,7 +116,8 @@ impl Scheduler {
                 }
             }
             sequence.generated += 1;
-            sent += 1;
+            // Counted first, so that whoever has the token sees it counted.
+            self.totals.count_generated(1);
             // A failed send is a client that left; the next plan forgets it.
             let _left = sequence.events.send(Event::Token);
             if sequence.generated >= sequence.job.answer_tokens {
@@ -125,7 +125,6 @@ impl Scheduler {
             }
         }
         drop(progress);
-        self.totals.count_generated(sent);
         let totals = self.totals.clone();
         self.running.retain(|s| {
             let ended = s.generated >= s.job.answer_tokens;

@@ -93,6 +93,7 @@ fn names_that_are_almost_the_same_stay_apart() {
         ("T4", None, "t4"),
         ("Tesla T4", None, "t4"),
         ("W6800", None, "radeon-pro-w6800"),
+        ("AMD Instinct MI300X OAM", None, "instinct-mi300x"),
     ]);
 }
 

@@ -12,7 +12,9 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncC
 use rigmark::base::{Code, clock};
 use rigmark::db::embedded::{DATABASE, Embedded, EmbeddedConfig};
 
-use crate::support::{TempDir, wait_for};
+use tokio::sync::OnceCell;
+
+use crate::support::{TempDir, at_exit, wait_for};
 
 /// Given to [`owner_process`] by the tests that need another process to run the server.
 const DATA_DIR: &str = "RIGMARK_TEST_EMBEDDED_DATA_DIR";
@@ -21,6 +23,21 @@ const DATA_DIR: &str = "RIGMARK_TEST_EMBEDDED_DATA_DIR";
 struct Count {
     #[diesel(sql_type = Integer)]
     count: i32,
+}
+
+/// A data directory whose cluster is made already: a copy, since `initdb` takes most of a first start.
+async fn made() -> TempDir {
+    static SEED: OnceCell<TempDir> = OnceCell::const_new();
+    let seed = SEED.get_or_init(async || {
+        let dir = TempDir::new();
+        start(dir.path()).await.stop().await.unwrap();
+        at_exit(|| SEED.get().into_iter().for_each(TempDir::remove));
+        dir
+    });
+    let dir = TempDir::new();
+    let copied = Command::new("cp").arg("-a").arg(seed.await.path().join(".")).arg(dir.path()).status().unwrap();
+    assert!(copied.success());
+    dir
 }
 
 async fn start(data_dir: &Path) -> Embedded {
@@ -61,7 +78,7 @@ async fn a_second_start_is_quick_and_finds_the_data() {
 
 #[tokio::test]
 async fn one_process_at_a_time_runs_a_data_directory() {
-    let dir = TempDir::new();
+    let dir = made().await;
     assert_eq!(Embedded::running_url(dir.path()).unwrap(), None);
     let first = start(dir.path()).await;
     let Err(error) = Embedded::start(config(dir.path())).await else { panic!("two servers share a data directory") };
@@ -75,7 +92,7 @@ async fn one_process_at_a_time_runs_a_data_directory() {
 
 #[tokio::test]
 async fn only_the_password_opens_it_and_only_its_user_can_read_the_password() {
-    let dir = TempDir::new();
+    let dir = made().await;
     let server = start(dir.path()).await;
     let url = server.url(DATABASE);
     let (head, tail) = url.split_once('@').unwrap();
@@ -89,7 +106,7 @@ async fn only_the_password_opens_it_and_only_its_user_can_read_the_password() {
 
 #[tokio::test]
 async fn a_killed_server_comes_back_on_the_same_port() {
-    let dir = TempDir::new();
+    let dir = made().await;
     let server = start(dir.path()).await;
     let url = server.url(DATABASE);
     execute(&url, THINGS).await;
@@ -102,7 +119,7 @@ async fn a_killed_server_comes_back_on_the_same_port() {
 
 #[tokio::test]
 async fn the_death_of_its_owner_ends_the_server_and_leaves_a_directory_that_starts() {
-    let dir = TempDir::new();
+    let dir = made().await;
     for round in 0..3 {
         let mut owner = spawn_owner(dir.path());
         let mut url = None;
@@ -143,8 +160,7 @@ async fn a_kill_during_the_first_start_leaves_nothing_half_made() {
 
 #[tokio::test]
 async fn a_pid_file_that_names_a_stranger_is_not_believed() {
-    let dir = TempDir::new();
-    start(dir.path()).await.stop().await.unwrap();
+    let dir = made().await;
     let pid_file = dir.path().join("cluster/postmaster.pid");
     std::fs::write(&pid_file, format!("{}\n", std::process::id())).unwrap();
     start(dir.path()).await.stop().await.unwrap();
@@ -155,13 +171,13 @@ async fn missing_programs_and_foreign_versions_are_told() {
     let dir = TempDir::new();
     let empty = dir.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
-    let config = |data: &str, bin_dir: Option<PathBuf>| EmbeddedConfig { data_dir: dir.path().join(data), bin_dir, fsync: false };
-    let Err(error) = Embedded::start(config("a", Some(empty.clone()))).await else { panic!("started from an empty folder") };
+    let named = EmbeddedConfig { bin_dir: Some(empty.clone()), ..config(&dir.path().join("data")) };
+    let Err(error) = Embedded::start(named).await else { panic!("started from an empty folder") };
     assert!(error.detail().contains("PG_BIN_DIR") && error.detail().contains(empty.to_str().unwrap()), "{error:?}");
 
-    start(&dir.path().join("b")).await.stop().await.unwrap();
-    std::fs::write(dir.path().join("b/cluster/PG_VERSION"), "9\n").unwrap();
-    let Err(error) = Embedded::start(config("b", None)).await else { panic!("started the cluster of another version") };
+    let made = made().await;
+    std::fs::write(made.path().join("cluster/PG_VERSION"), "9\n").unwrap();
+    let Err(error) = Embedded::start(config(made.path())).await else { panic!("started the cluster of another version") };
     assert!(error.detail().contains("PostgreSQL 9"), "{error:?}");
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, Once, PoisonError};
 static WORKS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
 /// Runs `work` when the process exits in order.
-pub(super) fn at_exit(work: fn()) {
+pub fn at_exit(work: fn()) {
     static HOOK: Once = Once::new();
     WORKS.lock().unwrap_or_else(PoisonError::into_inner).push(work);
     // SAFETY: registers a function that lives as long as the program.

@@ -12,6 +12,7 @@ mod temp;
 mod wait;
 
 pub use app::TestApp;
+pub use exit::at_exit;
 pub use postgres::{Postgres, TestDatabase, postgres};
 pub use redis::{RedisServer, TestRedis, redis};
 pub use temp::TempDir;

@@ -22,6 +22,11 @@ impl TempDir {
         Self(path)
     }
 
+    /// For the exit hook of a static directory, which is never dropped.
+    pub fn remove(&self) {
+        remove(&self.0);
+    }
+
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -29,7 +34,7 @@ impl TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        remove(&self.0);
+        self.remove();
     }
 }
 

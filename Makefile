@@ -1,0 +1,44 @@
+# Rigmark's commands. `make` alone lists them.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint fmt schema clean reset
+
+CARGO ?= cargo
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+DATA_DIR := $(or $(RIGMARK_DATA_DIR),var)
+# rustup's place, which a bare shell or root may not have in PATH.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+help: ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## install what is missing for running and testing
+	@scripts/setup.sh test
+	@echo "setup: all there"
+
+run: ## build and start the sandbox with its demo data; Ctrl-C stops everything
+	@test -x $(TARGET_DIR)/release/rigmark || echo "The first build takes some minutes (about 6 on 2 cores); the next start takes seconds."
+	@scripts/setup.sh run
+	@$(CARGO) build --release --locked
+	@exec $(TARGET_DIR)/release/rigmark serve --demo
+
+test: ## everything the tests need, formatting, all tests
+	@scripts/setup.sh test
+	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "test: this toolchain has no rustfmt; formatting is not checked"; fi
+	$(CARGO) test --locked
+
+lint: ## clippy, warnings are errors
+	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets -- -D warnings; \
+	else echo "lint: this toolchain has no clippy (rustup component add clippy); nothing is checked"; fi
+
+fmt: ## format the code
+	$(CARGO) fmt
+
+schema: ## write src/db/schema.rs anew after a change of migrations/
+	RIGMARK_UPDATE_SCHEMA=1 $(CARGO) test --locked schema_rs
+
+clean: ## remove what was built
+	$(CARGO) clean
+
+reset: ## remove the sandbox's data: database, secrets, mail
+	@scripts/reset.sh $(DATA_DIR)

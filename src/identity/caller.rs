@@ -1,0 +1,184 @@
+//! Who calls and for whom: credentials become a [`Caller`].
+//!
+//! Invariants: nothing but the credentials, the `Rigmark-Account` header and rows of now decide; nothing is cached, so that the end of a
+//! session, a key, a membership or an account counts from the next request on.
+
+use super::{
+    handle::Handle,
+    model::{Account, KeyCaller, scope_set},
+    queries::{
+        callers::{self, KeyRef},
+        members,
+    },
+    scope::{Need, Role, ScopeSet},
+    token,
+};
+use crate::{
+    base::{
+        Code, Error, Result,
+        id::{AccountId, ApiKeyId, SessionId},
+    },
+    ctx::Ctx,
+    db::Conn,
+};
+
+/// What the caller came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Actor {
+    /// A person with an access token.
+    User,
+    ApiKey(ApiKeyId),
+}
+
+/// An authenticated caller.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The account the call acts for: the person's own, an organization named by `Rigmark-Account`, or the key's.
+    pub account_id: AccountId,
+    pub account_handle: String,
+    pub is_organization: bool,
+    /// The person behind the call: who signed in, or who made the key.
+    pub user_id: AccountId,
+    pub actor: Actor,
+    /// The session of an access token.
+    pub session_id: Option<SessionId>,
+    /// The person's role in the account: owner of their own.
+    pub role: Role,
+    /// Whether the person is an operator *and* has signed in; a key never is.
+    pub is_operator: bool,
+    /// What the credentials and the role allow together.
+    pub scopes: ScopeSet,
+}
+
+impl Caller {
+    /// # Errors
+    /// `insufficient_scope` when a key does not have it, `forbidden` when the person's role does not.
+    pub fn require(&self, need: Need) -> Result<()> {
+        let (allowed, what) = match need {
+            Need::Scope(scope) => (self.scopes.allows(scope), scope.as_str()),
+            Need::Any => (!self.scopes.is_empty(), "any scope"),
+            Need::Session => (self.actor == Actor::User, "a signed-in person"),
+        };
+        if allowed {
+            return Ok(());
+        }
+        Err(match self.actor {
+            Actor::ApiKey(_) => Error::new(Code::InsufficientScope, format!("This needs {what}.")),
+            Actor::User => Error::new(Code::Forbidden, format!("The role {} does not allow this; it needs {what}.", self.role.as_str())),
+        })
+    }
+
+    /// # Errors
+    /// `forbidden` unless an operator has signed in.
+    pub fn require_operator(&self) -> Result<()> {
+        if self.is_operator { Ok(()) } else { Err(Error::new(Code::Forbidden, "This is for operators who have signed in.")) }
+    }
+}
+
+fn unauthenticated() -> Error {
+    Error::new(Code::Unauthenticated, "The access token or the API key is unknown, has expired or was revoked.")
+}
+fn no_account() -> Error {
+    Error::not_found("account")
+}
+
+/// Finds out who calls. `secret` is an access token or an API key; `acting_for` the value of `Rigmark-Account`.
+///
+/// # Errors
+/// `unauthenticated` for credentials that are not good now; `not_found` for an account that is unknown or not the caller's.
+pub async fn authenticate(ctx: &Ctx, conn: &mut Conn, secret: &str, acting_for: Option<&str>) -> Result<Caller> {
+    if secret.starts_with(token::KEY_PREFIX) {
+        let now = ctx.clock.wall_now();
+        let key = callers::key_caller(conn, KeyRef::Sha256(&token::sha256(secret)), now).await?.ok_or_else(unauthenticated)?;
+        callers::key_mark_used(conn, &key, now).await?;
+        let caller = of_key(key)?;
+        return match acting_for {
+            Some(name) if !is_handle(name, &caller.account_handle) => Err(no_account()),
+            _ => Ok(caller),
+        };
+    }
+    let session = token::access_token_session(&ctx.config.keys, secret, ctx.clock.wall_now()).ok_or_else(unauthenticated)?;
+    of_session(ctx, conn, session, acting_for).await
+}
+
+/// Asks again who `caller` is now; long answers (streams) do so every second.
+///
+/// # Errors
+/// `unauthenticated` or `not_found` when the session, the key, the membership or the account has ended.
+pub async fn caller_refresh(ctx: &Ctx, conn: &mut Conn, caller: &Caller) -> Result<Caller> {
+    match (caller.actor, caller.session_id) {
+        (Actor::ApiKey(id), _) => {
+            let key = callers::key_caller(conn, KeyRef::Id(id), ctx.clock.wall_now()).await?.ok_or_else(unauthenticated)?;
+            of_key(key)
+        }
+        (Actor::User, Some(session)) => {
+            let acting_for = caller.is_organization.then_some(caller.account_handle.as_str());
+            of_session(ctx, conn, session, acting_for).await
+        }
+        (Actor::User, None) => Err(unauthenticated()),
+    }
+}
+
+async fn of_session(ctx: &Ctx, conn: &mut Conn, session: SessionId, acting_for: Option<&str>) -> Result<Caller> {
+    let user = callers::session_caller(conn, session).await?.ok_or_else(unauthenticated)?;
+    callers::session_mark_used(conn, session, &user, ctx.clock.wall_now()).await?;
+    let mut caller = Caller {
+        account_id: user.user_id,
+        account_handle: user.handle,
+        is_organization: false,
+        user_id: user.user_id,
+        actor: Actor::User,
+        session_id: Some(session),
+        role: Role::Owner,
+        is_operator: user.is_operator,
+        scopes: Role::Owner.scopes(),
+    };
+    if let Some(name) = acting_for.filter(|name| !is_handle(name, &caller.account_handle)) {
+        let handle: Handle = name.parse().map_err(|_| no_account())?;
+        let (id, role) = callers::organization_of_member(conn, caller.user_id, &handle).await?.ok_or_else(no_account)?;
+        caller = Caller {
+            account_id: id,
+            account_handle: handle.as_str().to_owned(),
+            is_organization: true,
+            role,
+            scopes: role.scopes(),
+            ..caller
+        };
+    }
+    Ok(caller)
+}
+
+fn of_key(key: KeyCaller) -> Result<Caller> {
+    let is_organization = key.account_id != key.created_by;
+    let role = match key.role.as_deref() {
+        None => Role::Owner,
+        Some(text) => Role::parse(text).ok_or_else(|| Error::internal("a role that is not known"))?,
+    };
+    Ok(Caller {
+        account_id: key.account_id,
+        account_handle: key.account_handle,
+        is_organization,
+        user_id: key.created_by,
+        actor: Actor::ApiKey(key.key_id),
+        session_id: None,
+        role,
+        is_operator: false,
+        scopes: scope_set(&key.scopes).intersection(role.scopes()),
+    })
+}
+
+fn is_handle(name: &str, handle: &str) -> bool {
+    name.parse::<Handle>().is_ok_and(|name| name.as_str() == handle)
+}
+
+/// The caller's role in an organization named in a path. A key belongs to its own account only.
+///
+/// # Errors
+/// `not_found` when the caller does not belong to it.
+pub(super) async fn role_in(conn: &mut Conn, caller: &Caller, organization: &Account) -> Result<Role> {
+    let role = match caller.actor {
+        Actor::ApiKey(_) => (caller.account_id == organization.id).then_some(caller.role),
+        Actor::User => members::member_role(conn, organization.id, caller.user_id).await?,
+    };
+    role.ok_or_else(|| Error::not_found("organization"))
+}

@@ -1,0 +1,301 @@
+//! Rows as the queries give them, and the views that go out as JSON.
+
+use chrono::{DateTime, Utc};
+use diesel::{Queryable, Selectable};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::scope::{Role, Scope, ScopeSet};
+use crate::{
+    base::{
+        id::{AccountId, ApiKeyId, InvitationId, SessionId, account_text},
+        secret::Secret,
+    },
+    db::schema,
+};
+
+/// A person or a team.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = schema::accounts)]
+pub struct Account {
+    pub id: AccountId,
+    pub kind: String,
+    pub handle: String,
+    pub display_name: String,
+    pub is_operator: bool,
+    pub created_at: DateTime<Utc>,
+    pub closed_at: Option<DateTime<Utc>>,
+}
+
+impl Account {
+    pub fn is_organization(&self) -> bool {
+        self.kind == "organization"
+    }
+    pub fn kind(&self) -> AccountKind {
+        if self.is_organization() { AccountKind::Organization } else { AccountKind::User }
+    }
+    /// The id as it stands in JSON: `usr_…` or `org_…`.
+    pub fn id_text(&self) -> String {
+        account_text(self.id, self.is_organization())
+    }
+    pub fn summary(&self) -> AccountSummary {
+        AccountSummary { id: self.id_text(), kind: self.kind(), handle: self.handle.clone(), display_name: self.display_name.clone() }
+    }
+}
+
+/// What only a person has.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = schema::users)]
+pub(super) struct User {
+    pub email: Option<String>,
+    pub email_confirmed_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Clone, Queryable, Selectable)]
+#[diesel(table_name = schema::users)]
+pub(super) struct Credentials {
+    pub account_id: AccountId,
+    pub password_hash: String,
+}
+
+#[derive(Clone, Queryable, Selectable)]
+#[diesel(table_name = schema::registrations)]
+pub(super) struct Registration {
+    pub id: Uuid,
+    pub email: String,
+    pub handle: String,
+    pub display_name: String,
+    pub password_hash: String,
+    pub expires_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkPurpose {
+    ConfirmEmail,
+    ResetPassword,
+}
+
+impl LinkPurpose {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ConfirmEmail => "confirm_email",
+            Self::ResetPassword => "reset_password",
+        }
+    }
+}
+
+/// Why a session has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndReason {
+    Logout,
+    PasswordChanged,
+    PasswordReset,
+    RefreshTokenReused,
+    AccountClosed,
+    Expired,
+}
+
+impl EndReason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Logout => "logout",
+            Self::PasswordChanged => "password_changed",
+            Self::PasswordReset => "password_reset",
+            Self::RefreshTokenReused => "refresh_token_reused",
+            Self::AccountClosed => "account_closed",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+#[derive(Queryable)]
+pub(super) struct Session {
+    pub id: SessionId,
+    pub user_id: AccountId,
+    pub end_reason: Option<String>,
+}
+
+#[derive(Queryable)]
+pub(super) struct RefreshToken {
+    pub session_id: SessionId,
+    pub expires_at: DateTime<Utc>,
+    pub rotated_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Queryable)]
+pub(super) struct SessionCaller {
+    pub user_id: AccountId,
+    pub handle: String,
+    pub is_operator: bool,
+    pub last_used_at: DateTime<Utc>,
+}
+
+#[derive(Queryable)]
+pub(super) struct KeyCaller {
+    pub key_id: ApiKeyId,
+    pub account_id: AccountId,
+    pub account_handle: String,
+    pub created_by: AccountId,
+    /// The maker's role; none for a person's own key.
+    pub role: Option<String>,
+    pub scopes: Vec<String>,
+    pub last_used_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = schema::api_keys)]
+pub(super) struct ApiKey {
+    pub id: ApiKeyId,
+    pub created_by: AccountId,
+    pub minted_by: Option<ApiKeyId>,
+    pub name: String,
+    pub prefix: String,
+    pub scopes: Vec<String>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub last_used_at: Option<DateTime<Utc>>,
+}
+
+/// Scopes as stored; the table's CHECK lets no others in.
+pub(super) fn scope_set(stored: &[String]) -> ScopeSet {
+    stored.iter().filter_map(|text| Scope::parse(text)).collect()
+}
+
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = schema::invitations)]
+pub(super) struct Invitation {
+    pub id: InvitationId,
+    pub organization_id: AccountId,
+    pub role: String,
+    pub user_id: Option<AccountId>,
+    pub email: Option<String>,
+    pub invited_by: AccountId,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Queryable)]
+pub(super) struct Member {
+    pub id: AccountId,
+    pub handle: String,
+    pub display_name: String,
+    pub role: String,
+    pub created_at: DateTime<Utc>,
+}
+
+// Views
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AccountKind {
+    User,
+    Organization,
+}
+
+/// Who something belongs to or was made by, as anybody may see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AccountSummary {
+    /// `usr_…` or `org_…`.
+    pub id: String,
+    pub kind: AccountKind,
+    pub handle: String,
+    pub display_name: String,
+}
+
+/// The account a call acts for, as its owner sees it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnAccount {
+    #[serde(flatten)]
+    pub summary: AccountSummary,
+    /// A person's own address; only the person sees it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub email: Option<Secret<String>>,
+    /// Whether the address was confirmed by its mailed link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_confirmed: Option<bool>,
+    pub is_operator: bool,
+    /// The caller's role in the account: owner of one's own.
+    pub role: Role,
+    /// What this caller may do for the account.
+    pub scopes: Vec<Scope>,
+    pub is_pro: bool,
+    /// Until when Pro is paid (business time).
+    pub pro_until: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// A sign-in.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignIn {
+    pub account: OwnAccount,
+    #[schema(value_type = String)]
+    pub access_token: Secret<String>,
+    #[schema(value_type = String)]
+    pub refresh_token: Secret<String>,
+    /// Seconds until the access token expires.
+    pub expires_in: i64,
+}
+
+/// An API key, without the key.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApiKeyView {
+    pub id: ApiKeyId,
+    pub name: String,
+    /// The first characters of the key.
+    pub prefix: String,
+    pub scopes: Vec<Scope>,
+    /// The user who made it. The key works only while they belong to the account.
+    pub created_by: AccountSummary,
+    /// The key that made it, if a key did.
+    pub minted_by: Option<ApiKeyId>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: Option<DateTime<Utc>>,
+    /// To the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+}
+
+/// A new API key. The key is shown this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NewApiKey {
+    #[serde(flatten)]
+    pub view: ApiKeyView,
+    #[schema(value_type = String)]
+    pub key: Secret<String>,
+}
+
+/// An organization, and the caller's role in it if they have one.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OrganizationView {
+    #[serde(flatten)]
+    pub summary: AccountSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// A member of an organization.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MemberView {
+    #[serde(flatten)]
+    pub account: AccountSummary,
+    pub role: Role,
+    /// Since when.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An open invitation. Either `handle` or `email` names the addressee.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InvitationView {
+    pub id: InvitationId,
+    pub organization: AccountSummary,
+    pub role: Role,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub email: Option<Secret<String>>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+}

@@ -1,0 +1,10 @@
+//! All SQL of the domain, a file for each group of tables.
+
+pub(super) mod accounts;
+pub(super) mod callers;
+pub(super) mod invitations;
+pub(super) mod keys;
+pub(super) mod mailed;
+pub(super) mod members;
+pub(super) mod sessions;
+

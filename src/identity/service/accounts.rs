@@ -1,0 +1,246 @@
+//! Accounts as other domains see them, and a person's own account.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::registration::{checked_handle, new_account_name};
+use crate::{
+    base::{Code, Error, Result, id::AccountId, secret::Secret},
+    ctx::Ctx,
+    db::{Conn, Tx},
+    identity::{
+        audit::{Act, By, audit},
+        caller::{Actor, Caller},
+        email::Email,
+        handle::{CLOSED_PREFIX, Handle},
+        model::{Account, AccountSummary, EndReason, OwnAccount},
+        names, password,
+        queries::{
+            accounts::{self, NewAccount},
+            invitations, keys, mailed, members, sessions,
+        },
+        scope::Role,
+    },
+};
+
+/// The open account of a handle (`name` or `@name`).
+///
+/// # Errors
+/// `not_found` when there is none.
+pub async fn account_by_handle(conn: &mut Conn, handle: &str) -> Result<Account> {
+    let handle: Handle = handle.parse().map_err(|_| Error::not_found("account"))?;
+    accounts::account_fetch_by_handle(conn, &handle).await?.ok_or_else(|| Error::not_found("account"))
+}
+
+/// What `by:` fields show, for many accounts in one query; closed accounts under their new names.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn account_summaries(conn: &mut Conn, ids: &[AccountId]) -> Result<HashMap<AccountId, AccountSummary>> {
+    let found = accounts::account_list_by_ids(conn, ids).await?;
+    Ok(found.into_iter().map(|account| (account.id, account.summary())).collect())
+}
+
+/// What a `by:` field shows.
+///
+/// # Errors
+/// `internal` when there is no such row: an id in our own tables always has one.
+pub async fn account_summary(conn: &mut Conn, id: AccountId) -> Result<AccountSummary> {
+    account_summaries(conn, &[id]).await?.remove(&id).ok_or_else(|| Error::internal("an account id without a row"))
+}
+
+/// A user made by the program itself (the demo): the address counts as confirmed.
+pub struct NewUser<'a> {
+    pub email: &'a str,
+    pub handle: &'a str,
+    pub display_name: &'a str,
+    pub password: &'a Secret<String>,
+}
+
+/// # Errors
+/// As registering: `invalid_input`, `handle_taken`, `email_taken`.
+pub async fn create_user(ctx: &Ctx, new: NewUser<'_>) -> Result<Account> {
+    let email: Email = new.email.parse().map_err(|e| Error::invalid("/email", "email", format!("{e}.")))?;
+    let handle = checked_handle(ctx, new.handle)?;
+    let display_name = names::check(new.display_name, "/display_name").map_err(|e| Error::invalid_fields(vec![e]))?;
+    let hash = password::hash(ctx, new.password).await?;
+    let now = ctx.clock.wall_now();
+    let (email, handle, display_name, hash) = (&email, &handle, &display_name, &hash);
+    ctx.db
+        .tx("user_create", async |tx| {
+            let new = NewAccount { id: AccountId::new(), is_organization: false, handle, display_name, now };
+            let account = accounts::account_insert(tx, new).await?;
+            accounts::user_insert(tx, account.id, email, hash, Some(now)).await?;
+            Ok(account)
+        })
+        .await
+}
+
+/// An organization with its first owner.
+///
+/// # Errors
+/// `invalid_input`, `handle_taken`.
+pub async fn create_organization(ctx: &Ctx, by: By<'_>, owner: AccountId, handle: &str, display_name: Option<&str>) -> Result<Account> {
+    let handle = &checked_handle(ctx, handle)?;
+    let display_name = &new_account_name(display_name, handle).map_err(|e| Error::invalid_fields(vec![e]))?;
+    let now = ctx.clock.wall_now();
+    ctx.db
+        .tx("organization_create", async |tx| {
+            let new = NewAccount { id: AccountId::new(), is_organization: true, handle, display_name, now };
+            let account = accounts::account_insert(tx, new).await?;
+            members::member_insert(tx, account.id, owner, Role::Owner, now).await?;
+            let act = Act {
+                by,
+                account_id: Some(account.id),
+                action: "organization.create",
+                target: account.id_text(),
+                details: json!({}),
+                at: now,
+            };
+            audit(tx, act).await?;
+            Ok(account)
+        })
+        .await
+}
+
+/// Makes a user an operator (`rigmark admin grant @handle`).
+///
+/// # Errors
+/// `not_found` when no user has the handle.
+pub async fn grant_operator(ctx: &Ctx, handle: &str) -> Result<AccountId> {
+    set_operator(ctx, handle, true).await
+}
+
+/// # Errors
+/// `not_found` when no user has the handle.
+pub async fn revoke_operator(ctx: &Ctx, handle: &str) -> Result<AccountId> {
+    set_operator(ctx, handle, false).await
+}
+
+async fn set_operator(ctx: &Ctx, handle: &str, is_operator: bool) -> Result<AccountId> {
+    let handle: Handle = handle.parse().map_err(|_| Error::not_found("user"))?;
+    let handle = &handle;
+    let at = ctx.clock.wall_now();
+    ctx.db
+        .tx("operator_set", async |tx| {
+            let id = accounts::account_set_operator(tx, handle, is_operator).await?.ok_or_else(|| Error::not_found("user"))?;
+            let action = if is_operator { "operator.grant" } else { "operator.revoke" };
+            let target = crate::base::id::account_text(id, false);
+            audit(tx, Act { by: By::System, account_id: Some(id), action, target, details: json!({}), at }).await?;
+            Ok(id)
+        })
+        .await
+}
+
+/// Closes a person's account: the name, the address, the password, keys, sessions and memberships go, the row stays for the ledger. The caller
+/// has made sure that nothing of the account still runs or is owed.
+///
+/// # Errors
+/// `last_owner` while the user is the only owner of an organization; `not_found` when the account is closed already.
+pub async fn account_close(tx: &mut Tx<'_>, by: By<'_>, user: AccountId, now: DateTime<Utc>) -> Result<()> {
+    if let Some(handle) = accounts::organization_owned_alone(tx, user).await? {
+        return Err(Error::new(Code::LastOwner, format!("You are the only owner of @{handle}; make somebody else an owner first.")));
+    }
+    let random = data_encoding::HEXLOWER.encode(&rand::random::<[u8; 12]>());
+    let handle: Handle = format!("{CLOSED_PREFIX}{random}").parse().map_err(Error::internal)?;
+    if !accounts::account_pseudonymise(tx, user, &handle, now).await? {
+        return Err(Error::not_found("account"));
+    }
+    sessions::session_end_all(tx, user, None, EndReason::AccountClosed, now).await?;
+    keys::key_revoke_of_account(tx, user, now).await?;
+    invitations::invitation_forget_user(tx, user, now).await?;
+    mailed::link_delete_of_user(tx, user).await?;
+    members::member_delete_everywhere(tx, user).await?;
+    let target = crate::base::id::account_text(user, false);
+    audit(tx, Act { by, account_id: Some(user), action: "account.close", target, details: json!({}), at: now }).await
+}
+
+/// What an account's plan gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entitlements {
+    pub is_pro: bool,
+    pub pro_until: Option<DateTime<Utc>>,
+    /// The platform's share of a host's gross, in basis points; frozen in a rental at acceptance.
+    pub fee_basis_points: u16,
+    /// Rate limits are this many times those of a free account.
+    pub rate_factor: u32,
+}
+
+const PRO_RATE_FACTOR: u32 = 5;
+
+/// The plan of an account at this moment of business time.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn entitlements(ctx: &Ctx, conn: &mut Conn, account: AccountId) -> Result<Entitlements> {
+    let pro_until = accounts::pro_until_fetch(conn, account).await?;
+    let is_pro = match pro_until {
+        None => false,
+        Some(until) => ctx.business_now(conn).await? < until,
+    };
+    let tunables = &ctx.config.tunables;
+    Ok(Entitlements {
+        is_pro,
+        pro_until,
+        fee_basis_points: if is_pro { tunables.fee_basis_points_pro } else { tunables.fee_basis_points },
+        rate_factor: if is_pro { PRO_RATE_FACTOR } else { 1 },
+    })
+}
+
+/// Sets until when an account has Pro (business time); an instant in the past takes it away.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn set_pro_until(tx: &mut Tx<'_>, account: AccountId, until: DateTime<Utc>) -> Result<()> {
+    accounts::pro_until_set(tx, account, until).await
+}
+
+/// The account the caller acts for. The address is shown to the signed-in person only, not to who holds a key of theirs.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn own_account(ctx: &Ctx, conn: &mut Conn, caller: &Caller) -> Result<OwnAccount> {
+    let account = accounts::account_fetch(conn, caller.account_id).await?.ok_or_else(|| Error::not_found("account"))?;
+    let user = match caller.actor {
+        Actor::User if !caller.is_organization => accounts::user_fetch(conn, caller.user_id).await?,
+        _ => None,
+    };
+    let plan = entitlements(ctx, conn, caller.account_id).await?;
+    Ok(OwnAccount {
+        summary: account.summary(),
+        email_confirmed: user.as_ref().map(|u| u.email_confirmed_at.is_some()),
+        email: user.and_then(|u| u.email).map(Secret::new),
+        is_operator: caller.is_operator,
+        role: caller.role,
+        scopes: caller.scopes.iter().collect(),
+        is_pro: plan.is_pro,
+        pro_until: plan.pro_until,
+        created_at: account.created_at,
+    })
+}
+
+/// Changes to one's own account.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateAccount {
+    pub display_name: Option<String>,
+}
+
+/// # Errors
+/// `invalid_input` for a bad name; `forbidden` while acting for an organization (it has a route of its own).
+pub async fn update_own_account(ctx: &Ctx, caller: &Caller, update: UpdateAccount) -> Result<OwnAccount> {
+    if caller.is_organization {
+        return Err(Error::new(Code::Forbidden, "This changes your own account; for an organization use /api/v1/organizations/{handle}."));
+    }
+    if let Some(name) = update.display_name {
+        let name = names::check(&name, "/display_name").map_err(|e| Error::invalid_fields(vec![e]))?;
+        let name = &name;
+        ctx.db.tx("account_update", async |tx| accounts::account_set_display_name(tx, caller.account_id, name).await).await?;
+    }
+    let mut conn = ctx.db.conn().await?;
+    own_account(ctx, &mut conn, caller).await
+}

@@ -1,0 +1,27 @@
+//! Use cases, a file for each group; what other domains call stands in `accounts`.
+
+mod accounts;
+mod invitations;
+mod keys;
+mod mailed;
+mod organizations;
+mod passwords;
+mod registration;
+mod sessions;
+
+pub use accounts::{
+    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, create_organization,
+    create_user, entitlements, grant_operator, own_account, revoke_operator, set_pro_until, update_own_account,
+};
+pub use invitations::{
+    CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,
+};
+pub use keys::{CreateKey, api_keys, create_key, revoke_key};
+pub use mailed::{ConfirmEmail, request_confirmation, confirm_email, sweep};
+pub use organizations::{
+    CreateOrganization, SetRole, UpdateOrganization, found_organization, members, organization, organizations, remove_member, set_member_role,
+    update_organization,
+};
+pub use passwords::{ChangePassword, RequestReset, ResetPassword, change_password, request_reset, reset_password};
+pub use registration::{ConfirmRegistration, Register, Registered, confirm_registration, register};
+pub use sessions::{Login, Logout, Refresh, login, logout, refresh};

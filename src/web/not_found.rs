@@ -1,0 +1,64 @@
+//! What no route takes: 404, or 405 with `Allow` when the path takes other methods.
+//!
+//! actix matches a handler by path and method at once and cannot tell the two apart, so the paths are looked up in the OpenAPI document.
+
+use actix_web::{HttpRequest, HttpResponse, http::header, web::Data};
+use utoipa::openapi::{OpenApi, PathItem};
+
+use crate::base::{Code, Error};
+
+/// The paths of the document and their methods; goes into the app as `Data<Paths>`.
+#[derive(Debug, Default)]
+pub struct Paths(Vec<(String, Vec<&'static str>)>);
+
+impl Paths {
+    pub fn of(document: &OpenApi) -> Self {
+        Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect())
+    }
+
+    /// The methods that `path` takes; empty when there is nothing.
+    fn methods_of(&self, path: &str) -> Vec<&'static str> {
+        let mut all: Vec<_> = self.0.iter().filter(|(pattern, _)| fits(pattern, path)).flat_map(|(_, methods)| methods).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+fn methods(item: &PathItem) -> Vec<&'static str> {
+    let all = [
+        ("GET", &item.get),
+        ("HEAD", &item.get),
+        ("POST", &item.post),
+        ("PUT", &item.put),
+        ("PATCH", &item.patch),
+        ("DELETE", &item.delete),
+    ];
+    all.iter().filter(|(_, operation)| operation.is_some()).map(|(name, _)| *name).collect()
+}
+
+fn fits(pattern: &str, path: &str) -> bool {
+    let mut parts = path.split('/');
+    let all = pattern.split('/').all(|expected| match parts.next() {
+        Some(part) => expected == part || (expected.starts_with('{') && !part.is_empty()),
+        None => false,
+    });
+    all && parts.next().is_none()
+}
+
+/// The app's default service: `.default_service(web::to(not_found))`.
+///
+/// # Errors
+/// Always.
+pub async fn not_found(req: HttpRequest) -> Result<HttpResponse, Error> {
+    let methods = req.app_data::<Data<Paths>>().map(|paths| paths.methods_of(req.path())).unwrap_or_default();
+    if methods.is_empty() {
+        return Err(Error::new(Code::NotFound, "There is nothing at this path."));
+    }
+    let allow = methods.join(", ");
+    let mut response = HttpResponse::from_error(Error::new(Code::MethodNotAllowed, format!("This path takes {allow}.")));
+    if let Ok(value) = header::HeaderValue::from_str(&allow) {
+        response.headers_mut().insert(header::ALLOW, value);
+    }
+    Ok(response)
+}

@@ -1,0 +1,5 @@
+//! Reaching engines: which addresses, and what the client never does.
+
+mod address;
+mod client;
+pub mod raw;
