@@ -100,9 +100,10 @@ impl EndReason {
         Self::ALL.into_iter().find(|r| r.as_str() == text)
     }
 
-    /// Whether the least length of the contract is billed although the rental ended before it: only where the renter's side ended it.
+    /// Whether the least length of the contract is billed although fewer seconds were used: only when the renter stopped. A deadline is never
+    /// before that length, and the first hold covers it, so with any other reason the missing seconds are the host's silence.
     pub const fn bills_min_hours(self) -> bool {
-        matches!(self, Self::RenterStopped | Self::SpendCap | Self::InsufficientFunds | Self::Deadline)
+        matches!(self, Self::RenterStopped)
     }
 }
 
