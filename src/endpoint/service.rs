@@ -16,7 +16,7 @@ use crate::{
     },
     ctx::Ctx,
     engines::{BodyStream, EngineResponse},
-    identity::{self, extract::Caller},
+    identity::{self, Caller},
     machines::{self, model::Machine},
     rentals,
 };
@@ -71,9 +71,9 @@ pub async fn reach(ctx: &Ctx, caller: &Caller) -> Result<Vec<Reach>> {
     let owners: Vec<AccountId> = rented.iter().map(|(m, ..)| m.account_id).chain([caller.account_id]).collect();
     let handles = {
         let mut conn = ctx.db.conn().await?;
-        identity::service::handles(&mut conn, &owners).await?
+        identity::service::account_summaries(&mut conn, &owners).await?
     };
-    let handle = |machine: &Machine| handles.get(&machine.account_id).cloned().unwrap_or_default();
+    let handle = |machine: &Machine| handles.get(&machine.account_id).map(|a| a.handle.clone()).unwrap_or_default();
     let mut all: Vec<Reach> = rented
         .into_iter()
         .map(|(machine, rental, since, model)| Reach {
@@ -193,8 +193,10 @@ fn while_allowed(ctx: Ctx, caller: Caller, rental: Option<RentalId>, body: BodyS
 
 async fn may_go_on(ctx: &Ctx, caller: &Caller, rental: Option<RentalId>) -> Result<bool> {
     let mut conn = ctx.db.conn().await?;
-    if !identity::service::is_still_valid(&mut conn, caller, ctx.clock.wall_now()).await? {
-        return Ok(false);
+    match identity::caller_refresh(ctx, &mut conn, caller).await {
+        Ok(_) => {}
+        Err(error) if matches!(error.code(), Code::Unauthenticated | Code::NotFound) => return Ok(false),
+        Err(error) => return Err(error),
     }
     match rental {
         Some(id) => rentals::service::is_active(&mut conn, id).await,

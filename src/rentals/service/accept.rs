@@ -20,7 +20,7 @@ use crate::{
     },
     ctx::Ctx,
     db::Tx,
-    identity::{self, extract::Caller},
+    identity::{self, Caller},
     ledger, machines,
     market::{self, service::ListingTerms},
     rentals::model::RentalView,
@@ -83,7 +83,7 @@ pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentR
         return Err(Error::new(Code::Forbidden, "An owner reaches the machine through the endpoint without renting it."));
     }
     let span = check(request, &terms, now)?;
-    let fee_basis_points = identity::service::entitlements(tx, terms.host_account_id, now).await?.fee_basis_points;
+    let fee_basis_points = identity::service::entitlements(ctx, tx, terms.host_account_id).await?.fee_basis_points;
     let rental = draft(ctx, caller, request, &terms, &span, fee_basis_points, now)?;
     store(tx, caller, &rental, &terms, span.whole_seconds, now).await?;
     view::one(ctx, tx, rental).await

@@ -20,7 +20,7 @@ use crate::{
     },
     ctx::Ctx,
     db::{Conn, Tx},
-    identity::extract::Caller,
+    identity::Caller,
 };
 
 pub use accept::{RentRequest, accept};

@@ -31,9 +31,9 @@ pub(super) async fn many(ctx: &Ctx, conn: &mut Conn, rentals: Vec<Rental>) -> Re
         let through = through_of(&row, &rentals);
         *billed_seconds.entry(row.rental_id).or_default() += seconds(&row, through);
     }
-    let handles = identity::service::handles(conn, &accounts).await?;
+    let handles = identity::service::account_summaries(conn, &accounts).await?;
     let held = ledger::service::holds_remaining(conn, &holds).await?;
-    let handle = |id: AccountId| handles.get(&id).cloned().unwrap_or_default();
+    let handle = |id: AccountId| handles.get(&id).map(|a| a.handle.clone()).unwrap_or_default();
     rentals
         .into_iter()
         .map(|rental| {
