@@ -9,6 +9,9 @@
 //!
 //! Lock order: listing → rental → hold → money accounts. Reaching the machine happens outside any transaction.
 
+pub mod api;
+pub mod jobs;
 pub mod model;
 mod queries;
+pub mod service;
 pub mod state;

@@ -107,7 +107,7 @@ pub async fn stop(ctx: &Ctx, caller: &Caller, id: RentalId) -> Result<RentalView
 ///
 /// # Errors
 /// `already_rented` when the machine is taken later, `invalid_state` when the rental is over or has no deadline to move, `invalid_input`.
-pub async fn extend(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, id: RentalId, request: &ExtendRequest) -> Result<()> {
+pub async fn extend(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, id: RentalId, request: &ExtendRequest) -> Result<RentalView> {
     if request.hours.is_none() && request.ends_at.is_none() && request.max_spend.is_none() {
         return Err(Error::invalid("", "missing_field", "Give hours, ends_at or max_spend."));
     }
@@ -133,7 +133,8 @@ pub async fn extend(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, id: RentalId
     let detail = json!({"ends_at": rental.ends_at, "max_spend": rental.max_spend_micros});
     queries::event_insert(tx, rental.id, "extended", detail, now).await?;
     queries::rental_update(tx, &rental).await?;
-    settle::settle(tx, &mut rental, now, &ctx.config.tunables).await
+    settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
+    view::one(ctx, tx, rental).await
 }
 
 fn extend_deadline(rental: &mut Rental, request: &ExtendRequest, now: DateTime<Utc>) -> Result<()> {
