@@ -1,4 +1,4 @@
-//! Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
+// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
 
 diesel::table! {
     accounts (id) {
@@ -190,6 +190,62 @@ diesel::table! {
 }
 
 diesel::table! {
+    rental_events (sequence) {
+        sequence -> Int8,
+        rental_id -> Uuid,
+        kind -> Text,
+        detail -> Jsonb,
+        at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    rental_segments (rental_id, sequence) {
+        rental_id -> Uuid,
+        sequence -> Int4,
+        started_at -> Timestamptz,
+        ended_at -> Nullable<Timestamptz>,
+        gross_posted_micros -> Int8,
+    }
+}
+
+diesel::table! {
+    rentals (id) {
+        id -> Uuid,
+        renter_account_id -> Uuid,
+        host_account_id -> Uuid,
+        listing_id -> Uuid,
+        machine_id -> Uuid,
+        run_id -> Nullable<Uuid>,
+        status -> Text,
+        end_reason -> Nullable<Text>,
+        period -> Tstzrange,
+        price_per_hour_micros -> Int8,
+        fee_basis_points -> Int2,
+        min_hours -> Int4,
+        max_hours -> Nullable<Int4>,
+        hours -> Nullable<Int4>,
+        ends_at -> Nullable<Timestamptz>,
+        max_spend_micros -> Nullable<Int8>,
+        hold_id -> Uuid,
+        model -> Nullable<Text>,
+        created_at -> Timestamptz,
+        starts_at -> Timestamptz,
+        boot_deadline_at -> Timestamptz,
+        active_at -> Nullable<Timestamptz>,
+        paused_at -> Nullable<Timestamptz>,
+        stop_requested_at -> Nullable<Timestamptz>,
+        ended_at -> Nullable<Timestamptz>,
+        settled_through -> Nullable<Timestamptz>,
+        gross_posted_micros -> Int8,
+        fee_posted_micros -> Int8,
+        transfer_sequence -> Int4,
+        runway_warned_seconds -> Nullable<Int4>,
+        next_due_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     run_cells (run_id, context_tokens, concurrency) {
         run_id -> Uuid,
         context_tokens -> Int4,
@@ -273,29 +329,4 @@ diesel::table! {
         password_hash -> Text,
         email_confirmed_at -> Nullable<Timestamptz>,
     }
-}
-
-diesel::joinable!(api_keys -> accounts (account_id));
-diesel::joinable!(api_keys -> users (created_by));
-diesel::joinable!(audit_events -> api_keys (actor_key_id));
-diesel::joinable!(entitlements -> accounts (account_id));
-diesel::joinable!(invitations -> accounts (organization_id));
-diesel::joinable!(mail_links -> users (user_id));
-diesel::joinable!(memberships -> accounts (organization_id));
-diesel::joinable!(memberships -> users (user_id));
-diesel::joinable!(refresh_tokens -> sessions (session_id));
-diesel::joinable!(sessions -> users (user_id));
-diesel::joinable!(users -> accounts (account_id));
-
-diesel::allow_tables_to_appear_in_same_query! {
-    accounts,
-    api_keys,
-    audit_events,
-    entitlements,
-    invitations,
-    mail_links,
-    memberships,
-    refresh_tokens,
-    sessions,
-    users,
 }
