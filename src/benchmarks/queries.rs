@@ -59,12 +59,7 @@ pub async fn run_insert(
     cells: &[RunCell],
     marks: &[(&'static str, String)],
 ) -> Result<bool> {
-    let inserted = diesel::insert_into(runs::table)
-        .values(run)
-        .on_conflict(runs::upload_key)
-        .do_nothing()
-        .execute(&mut **tx)
-        .await?;
+    let inserted = diesel::insert_into(runs::table).values(run).on_conflict(runs::upload_key).do_nothing().execute(&mut **tx).await?;
     if inserted == 0 {
         return Ok(false);
     }
@@ -138,42 +133,54 @@ pub async fn mark_seen(conn: &mut Conn, kind: &str, value: &str) -> Result<bool>
     Ok(diesel::select(diesel::dsl::exists(query)).get_result(conn).await?)
 }
 
-/// A run that shares marks with a newcomer.
-#[derive(QueryableByName, Debug)]
-pub struct Alike {
-    #[diesel(sql_type = sql_types::Uuid)]
-    pub run_id: RunId,
-    #[diesel(sql_type = sql_types::Uuid)]
-    pub account_id: AccountId,
-    #[diesel(sql_type = sql_types::Nullable<sql_types::Uuid>)]
-    pub machine_id: Option<MachineId>,
-    #[diesel(sql_type = sql_types::BigInt)]
-    pub shared: i64,
+#[derive(QueryableByName)]
+struct FoundRow {
+    #[diesel(sql_type = sql_types::Bool)]
+    found: bool,
 }
 
-/// Runs of other accounts or other machines that share at least `shared_min` marks of this kind, most first. By the marks' index.
-pub async fn run_list_alike(
+/// Whether a run of another account or another machine shares at least half of the cells of the smaller of the two (evidence.md 0). By the
+/// marks' index.
+pub async fn run_shares_half(conn: &mut Conn, cells: &[String], account: AccountId, machine: Option<MachineId>) -> Result<bool> {
+    let count = i64::try_from(cells.len()).unwrap_or(i64::MAX);
+    let row: FoundRow = diesel::sql_query(
+        "SELECT EXISTS (
+             SELECT FROM (SELECT run_id, count(*) AS shared FROM run_marks WHERE kind = 'cell' AND value = ANY($1) GROUP BY run_id) m
+             JOIN runs r ON r.id = m.run_id
+             WHERE (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
+               AND m.shared * 2 >= least($2, (SELECT count(*) FROM run_marks o WHERE o.run_id = m.run_id AND o.kind = 'cell'))
+         ) AS found",
+    )
+    .bind::<sql_types::Array<sql_types::Text>, _>(cells)
+    .bind::<sql_types::BigInt, _>(count)
+    .bind::<sql_types::Uuid, _>(account)
+    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(machine)
+    .get_result(conn)
+    .await?;
+    Ok(row.found)
+}
+
+/// Whether one of these marks is on a run of another account or another machine.
+pub async fn mark_seen_elsewhere(
     conn: &mut Conn,
     kind: &str,
     values: &[String],
-    shared_min: i64,
     account: AccountId,
     machine: Option<MachineId>,
-) -> Result<Vec<Alike>> {
-    Ok(diesel::sql_query(
-        "SELECT r.id AS run_id, r.account_id, r.machine_id, m.shared FROM (
-             SELECT run_id, count(*) AS shared FROM run_marks WHERE kind = $1 AND value = ANY($2) GROUP BY run_id
-         ) m JOIN runs r ON r.id = m.run_id
-         WHERE m.shared >= $3 AND (r.account_id <> $4 OR r.machine_id IS DISTINCT FROM $5)
-         ORDER BY m.shared DESC, r.id LIMIT 5",
+) -> Result<bool> {
+    let row: FoundRow = diesel::sql_query(
+        "SELECT EXISTS (
+             SELECT FROM run_marks m JOIN runs r ON r.id = m.run_id
+             WHERE m.kind = $1 AND m.value = ANY($2) AND (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
+         ) AS found",
     )
     .bind::<sql_types::Text, _>(kind)
     .bind::<sql_types::Array<sql_types::Text>, _>(values)
-    .bind::<sql_types::BigInt, _>(shared_min)
     .bind::<sql_types::Uuid, _>(account)
     .bind::<sql_types::Nullable<sql_types::Uuid>, _>(machine)
-    .load(conn)
-    .await?)
+    .get_result(conn)
+    .await?;
+    Ok(row.found)
 }
 
 /// How a list of runs is ordered.

@@ -330,3 +330,42 @@ diesel::table! {
         email_confirmed_at -> Nullable<Timestamptz>,
     }
 }
+
+diesel::joinable!(api_keys -> accounts (account_id));
+diesel::joinable!(api_keys -> users (created_by));
+diesel::joinable!(audit_events -> api_keys (actor_key_id));
+diesel::joinable!(entitlements -> accounts (account_id));
+diesel::joinable!(invitations -> accounts (organization_id));
+diesel::joinable!(mail_links -> users (user_id));
+diesel::joinable!(memberships -> accounts (organization_id));
+diesel::joinable!(memberships -> users (user_id));
+diesel::joinable!(refresh_tokens -> sessions (session_id));
+diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(users -> accounts (account_id));
+
+diesel::allow_tables_to_appear_in_same_query!(
+    accounts,
+    api_keys,
+    audit_events,
+    business_clock,
+    challenges,
+    entitlements,
+    hardware_models,
+    idempotency_keys,
+    invitations,
+    jobs,
+    mail_links,
+    memberships,
+    models,
+    refresh_tokens,
+    registrations,
+    rental_events,
+    rental_segments,
+    rentals,
+    run_cells,
+    run_documents,
+    run_marks,
+    runs,
+    sessions,
+    users,
+);

@@ -1,6 +1,10 @@
 //! `/v1` in OpenAI's shape.
 
-use actix_web::{HttpResponse, Responder, get, http::{StatusCode, header}, post};
+use actix_web::{
+    HttpResponse, Responder, get,
+    http::{StatusCode, header},
+    post,
+};
 use serde_json::Value;
 
 use super::{error::OpenAiError, service};

@@ -116,7 +116,8 @@ pub async fn models(ctx: &Ctx, caller: &Caller) -> Result<ModelList> {
     let mut data = Vec::new();
     for entry in &reach {
         let owned_by = entry.name.full.split('/').next().unwrap_or_default().trim_start_matches('@').to_owned();
-        let model = |id: &str| ModelEntry { id: id.to_owned(), object: "model", created: entry.created_unix_seconds, owned_by: owned_by.clone() };
+        let model =
+            |id: &str| ModelEntry { id: id.to_owned(), object: "model", created: entry.created_unix_seconds, owned_by: owned_by.clone() };
         if matches!(choose(&names, &entry.name.served), Choice::One(_)) {
             data.push(model(&entry.name.served));
         }

@@ -36,12 +36,25 @@ const RESET_VALID: TimeDelta = TimeDelta::hours(1);
 #[serde(tag = "letter", rename_all = "snake_case")]
 pub(super) enum Letter {
     /// Live mode: the link that makes the account, or a word to the owner of a known address.
-    Registration { id: Uuid },
-    ConfirmEmail { link: Uuid, user: AccountId },
+    Registration {
+        id: Uuid,
+    },
+    ConfirmEmail {
+        link: Uuid,
+        user: AccountId,
+    },
     /// No user: the address is unknown, and there is nobody to write to.
-    ResetPassword { link: Uuid, user: Option<AccountId> },
-    PasswordChanged { id: Uuid, user: AccountId },
-    Invitation { id: InvitationId },
+    ResetPassword {
+        link: Uuid,
+        user: Option<AccountId>,
+    },
+    PasswordChanged {
+        id: Uuid,
+        user: AccountId,
+    },
+    Invitation {
+        id: InvitationId,
+    },
 }
 
 /// Enqueues a letter; it is written after the transaction has committed.
@@ -141,10 +154,8 @@ async fn reset_password(ctx: &Ctx, conn: &mut Conn, id: Uuid, user: AccountId) -
 
 async fn password_changed(ctx: &Ctx, conn: &mut Conn, id: Uuid, user: AccountId) -> Result<Written> {
     let Some((email, _)) = address(conn, user).await? else { return Ok(None) };
-    let text = format!(
-        "The password of your Rigmark account was changed. If it was not you, set a new one now: {}/en/sign-in",
-        ctx.public_url
-    );
+    let text =
+        format!("The password of your Rigmark account was changed. If it was not you, set a new one now: {}/en/sign-in", ctx.public_url);
     Ok(Some((id, Mail { to: email.expose().to_owned(), subject: "Your password was changed".to_owned(), text })))
 }
 

@@ -137,12 +137,12 @@ impl Role {
 
     /// The table: what a member of this role may do for the organization.
     pub fn scopes(self) -> ScopeSet {
-        use Scope::{
-            AccountRead, BillingRead, BillingWrite, Inference, MachinesRead, MachinesWrite, RentalsRead, RentalsWrite, RunsWrite,
-        };
+        use Scope::{AccountRead, BillingRead, BillingWrite, Inference, MachinesRead, MachinesWrite, RentalsRead, RentalsWrite, RunsWrite};
         match self {
             Self::Owner | Self::Admin => ScopeSet::all(),
-            Self::Member => [AccountRead, MachinesRead, MachinesWrite, RunsWrite, RentalsRead, RentalsWrite, Inference].into_iter().collect(),
+            Self::Member => {
+                [AccountRead, MachinesRead, MachinesWrite, RunsWrite, RentalsRead, RentalsWrite, Inference].into_iter().collect()
+            }
             Self::Billing => [AccountRead, MachinesRead, RentalsRead, BillingRead, BillingWrite].into_iter().collect(),
         }
     }

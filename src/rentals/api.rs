@@ -14,12 +14,15 @@ use super::{
     state::Status,
 };
 use crate::{
-    base::{Error, Result, id::{AccountId, RentalId}},
+    base::{
+        Error, Result,
+        id::{AccountId, RentalId},
+    },
     ctx::Ctx,
     identity::{self, Auth, Caller, scope},
     web::{
-        AuthProblems, ConflictProblem, FundsProblem, Idem, IdempotencyProblems, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query,
-        QueryProblems, cursor, event_stream, idempotency,
+        AuthProblems, ConflictProblem, FundsProblem, Idem, IdempotencyProblems, InputProblems, Json, Limit, NotFoundProblem, Page, Path,
+        Query, QueryProblems, cursor, event_stream, idempotency,
     },
 };
 

@@ -25,11 +25,7 @@ fn already_rented() -> Error {
 /// # Errors
 /// `already_rented` when the machine is taken for any part of the span.
 pub async fn rental_insert(tx: &mut Tx<'_>, rental: &Rental) -> Result<()> {
-    diesel::insert_into(rentals::table)
-        .values(rental)
-        .execute(&mut **tx)
-        .await
-        .on_constraint("rentals_machine_taken", already_rented)?;
+    diesel::insert_into(rentals::table).values(rental).execute(&mut **tx).await.on_constraint("rentals_machine_taken", already_rented)?;
     Ok(())
 }
 
@@ -63,9 +59,8 @@ pub async fn rental_list(
     before: Option<RentalId>,
     limit: i64,
 ) -> Result<Vec<Rental>> {
-    let mut query = rentals::table
-        .filter(rentals::renter_account_id.eq(account.uuid()).or(rentals::host_account_id.eq(account.uuid())))
-        .into_boxed();
+    let mut query =
+        rentals::table.filter(rentals::renter_account_id.eq(account.uuid()).or(rentals::host_account_id.eq(account.uuid()))).into_boxed();
     if let Some(status) = status {
         query = query.filter(rentals::status.eq(status.to_owned()));
     }

@@ -21,8 +21,7 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: [Self; 7] =
-        [Self::Reserved, Self::Held, Self::Provisioning, Self::Active, Self::Stopping, Self::Ended, Self::Failed];
+    pub const ALL: [Self; 7] = [Self::Reserved, Self::Held, Self::Provisioning, Self::Active, Self::Stopping, Self::Ended, Self::Failed];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -238,14 +237,7 @@ pub fn first_hold(terms: &Terms, whole_seconds: Option<i64>) -> Result<Money> {
 ///
 /// # Errors
 /// `internal` when an amount leaves 64 bits.
-pub fn renewal(
-    now: DateTime<Utc>,
-    ahead: TimeDelta,
-    terms: &Terms,
-    segment: Segment,
-    gross_posted: Money,
-    held: Money,
-) -> Result<Money> {
+pub fn renewal(now: DateTime<Utc>, ahead: TimeDelta, terms: &Terms, segment: Segment, gross_posted: Money, held: Money) -> Result<Money> {
     let until = terms.ends_at.map_or(now + ahead, |d| d.min(now + ahead));
     let wanted = segment_gross(terms.price_per_hour, segment.started_at, until)?.minus(segment.gross_posted)?;
     let mut more = wanted.minus(held)?;

@@ -32,7 +32,13 @@ pub struct Layout {
 
 impl Layout {
     pub fn new(ctx: &Ctx, part: &'static str, title: impl Into<String>) -> Self {
-        Self { title: title.into(), is_sandbox: ctx.config.mode == Mode::Sandbox, part, css: asset_path("rigmark.css"), js: asset_path("rigmark.js") }
+        Self {
+            title: title.into(),
+            is_sandbox: ctx.config.mode == Mode::Sandbox,
+            part,
+            css: asset_path("rigmark.css"),
+            js: asset_path("rigmark.js"),
+        }
     }
 
     /// `aria-current` of a menu entry.

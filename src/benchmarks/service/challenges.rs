@@ -5,7 +5,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::super::{
-    challenge::{self, ChallengeSpec, Profile},
+    challenge::{ChallengeSpec, CommandTarget, DrawRequest, Profile, draw, measure_command, tool_command},
     model::{Challenge, ChallengeView},
     quantization::Quantization,
     queries,
@@ -17,6 +17,7 @@ use crate::{
     },
     ctx::Ctx,
     db::Tx,
+    engines::EngineModel,
     identity::Caller,
     machines,
 };
@@ -33,7 +34,7 @@ pub struct ChallengeRequest {
     pub model: Option<String>,
     /// Fixed with the model: an answer that claims another is no answer.
     pub quantization: Option<String>,
-    /// `quick` (small matrix, short windows) or `standard`. The sandbox is quick unless asked otherwise.
+    /// `sandbox` (about a minute) or `standard` (a quarter of an hour). In the sandbox the default is the short one.
     pub profile: Option<Profile>,
 }
 
@@ -53,11 +54,10 @@ pub async fn challenge_create(ctx: &Ctx, caller: &Caller, machine: MachineId, re
         machines::service::fetch_owned(&mut conn, caller, machine).await?
     };
     // Asked outside any transaction; an engine that does not answer leaves the model to the tool's own look-up.
-    let model = match &request.model {
-        Some(model) => Some(model.clone()),
-        None => served_model(ctx, &machine).await,
-    };
-    let profile = request.profile.unwrap_or(if ctx.config.mode.is_sandbox() { Profile::Quick } else { Profile::Standard });
+    let served = served_model(ctx, &machine, request.model.as_deref()).await;
+    let model = request.model.clone().or_else(|| served.as_ref().map(|m| m.id.clone()));
+    let max_model_len = served.and_then(|m| m.max_model_len);
+    let profile = request.profile.unwrap_or(if ctx.config.mode.is_sandbox() { Profile::Sandbox } else { Profile::Standard });
     let seed = rand::random::<u64>();
     let challenge = ctx
         .db
@@ -65,9 +65,16 @@ pub async fn challenge_create(ctx: &Ctx, caller: &Caller, machine: MachineId, re
             let now = ctx.business_now(tx).await?;
             limit(tx, machine.id, now).await?;
             let expires_at = now + TimeDelta::seconds(ctx.config.tunables.challenge_valid_seconds);
-            let mut spec = challenge::draw(profile, seed, now, expires_at);
-            spec.model.clone_from(&model);
-            spec.quantization = request.quantization.as_deref().map(|q| Quantization::parse(q).as_str().to_owned());
+            let spec = draw(&DrawRequest {
+                profile,
+                model: model.clone(),
+                quantization: request.quantization.as_deref().map(|q| Quantization::parse(q).as_str().to_owned()),
+                max_model_len,
+                max_running_requests: None,
+                issued_at: now,
+                expires_at,
+                seed,
+            });
             let row = Challenge {
                 id: ChallengeId::new(),
                 machine_id: machine.id,
@@ -93,10 +100,12 @@ async fn limit(tx: &mut Tx<'_>, machine: MachineId, now: chrono::DateTime<chrono
     Ok(())
 }
 
-async fn served_model(ctx: &Ctx, machine: &machines::model::Machine) -> Option<String> {
+/// What the engine says of the wanted model, or of its first.
+async fn served_model(ctx: &Ctx, machine: &machines::model::Machine, wanted: Option<&str>) -> Option<EngineModel> {
     machine.endpoint_url.as_ref()?;
     let target = machines::service::target(ctx, machine).ok()?;
-    ctx.engines.models(&target).await.ok()?.into_iter().next()
+    let description = ctx.engines.describe(&target).await.ok()?;
+    description.models.into_iter().find(|m| wanted.is_none_or(|w| w == m.id))
 }
 
 /// A challenge of one's own machine.
@@ -113,12 +122,15 @@ pub async fn challenge_fetch(ctx: &Ctx, caller: &Caller, id: ChallengeId) -> Res
 
 fn view(ctx: &Ctx, challenge: &Challenge, engine_url: Option<&str>) -> Result<ChallengeView> {
     let spec: ChallengeSpec = challenge.spec()?;
+    let id = challenge.id.to_string();
+    // Without a registered engine: the address at which the host most likely runs one.
     let engine_url = engine_url.unwrap_or("http://127.0.0.1:8000");
+    let target = CommandTarget { engine_url, server_url: &ctx.public_url, challenge_id: &id };
     Ok(ChallengeView {
         id: challenge.id,
         machine_id: challenge.machine_id,
-        command: challenge::stock_command(&spec, engine_url),
-        measure_command: challenge::measure_command(&challenge.id.to_string(), engine_url, &ctx.public_url),
+        command: tool_command(&spec, &target),
+        measure_command: measure_command(&spec, &target),
         model: spec.model,
         quantization: spec.quantization,
         contexts: spec.contexts,

@@ -6,9 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     super::{
         matrix::{Cell, Matrix},
-        model::{
-            EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView,
-        },
+        model::{EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView},
         quantization::Quantization,
         queries::{self, RunFilter, RunPlace, RunSort},
         verdict::Verdict,
@@ -266,14 +264,38 @@ pub async fn cells_csv(ctx: &Ctx, id: RunId) -> Result<String> {
     let matrix = Matrix { prefill: run.prefill, decode: run.decode, ..Matrix::default() };
     let mut writer = csv::Writer::from_writer(Vec::new());
     let head = [
-        "phase", "context_tokens", "concurrency", "status", "total_tokens_per_second", "per_request_tokens_per_second", "ttft_ms", "itl_ms",
-        "average_active_requests", "completed_requests", "output_tokens", "measured_seconds", "prompt_tokens", "failure",
+        "phase",
+        "context_tokens",
+        "concurrency",
+        "status",
+        "total_tokens_per_second",
+        "per_request_tokens_per_second",
+        "ttft_ms",
+        "itl_ms",
+        "average_active_requests",
+        "completed_requests",
+        "output_tokens",
+        "measured_seconds",
+        "prompt_tokens",
+        "failure",
     ];
     writer.write_record(head).map_err(Error::internal)?;
     for row in &matrix.prefill {
         let record = [
-            "prefill".to_owned(), row.context_tokens.to_string(), "1".to_owned(), "valid".to_owned(), text(row.tokens_per_second), String::new(),
-            text(row.ttft_ms), String::new(), String::new(), String::new(), String::new(), String::new(), text(row.prompt_tokens), String::new(),
+            "prefill".to_owned(),
+            row.context_tokens.to_string(),
+            "1".to_owned(),
+            "valid".to_owned(),
+            text(row.tokens_per_second),
+            String::new(),
+            text(row.ttft_ms),
+            String::new(),
+            String::new(),
+            String::new(),
+            String::new(),
+            String::new(),
+            text(row.prompt_tokens),
+            String::new(),
         ];
         writer.write_record(record).map_err(Error::internal)?;
     }
@@ -286,9 +308,19 @@ pub async fn cells_csv(ctx: &Ctx, id: RunId) -> Result<String> {
 
 fn decode_record(cell: &Cell) -> [String; 14] {
     [
-        "decode".to_owned(), cell.context_tokens.to_string(), cell.concurrency.to_string(), cell.status.as_str().to_owned(),
-        text(cell.total_tokens_per_second), text(cell.per_request_tokens_per_second), text(cell.ttft_ms), text(cell.itl_ms),
-        text(cell.average_active_requests), text(cell.completed_requests), text(cell.output_tokens), text(cell.measured_seconds), String::new(),
+        "decode".to_owned(),
+        cell.context_tokens.to_string(),
+        cell.concurrency.to_string(),
+        cell.status.as_str().to_owned(),
+        text(cell.total_tokens_per_second),
+        text(cell.per_request_tokens_per_second),
+        text(cell.ttft_ms),
+        text(cell.itl_ms),
+        text(cell.average_active_requests),
+        text(cell.completed_requests),
+        text(cell.output_tokens),
+        text(cell.measured_seconds),
+        String::new(),
         cell.failure.as_deref().map(escaped).unwrap_or_default(),
     ]
 }

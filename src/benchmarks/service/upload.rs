@@ -2,12 +2,14 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{
     super::{
+        assess::{assess_value, device_finding, duplicate_finding},
         challenge::AnswerFacts,
         checks::Finding,
         claim::{Claim, ClaimedHardware},
@@ -15,17 +17,13 @@ use super::{
         json::Unreadable,
         matrix::{CellStatus, Matrix},
         model::{Challenge, EvidenceLevel, Run, RunCell, RunDetail, RunView, UploadFields},
-        quantization::Quantization,
         queries,
-        verdict::{AssessContext, Assessment, HardwareUnseen, Verdict, assess},
+        verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
     gzip, read, sha256_hex,
 };
 use crate::{
-    base::{
-        Code, Error, FieldError, Result,
-        id::RunId,
-    },
+    base::{Code, Error, FieldError, Result, id::RunId},
     catalog::{Catalog, ModelMatch},
     ctx::Ctx,
     db::{Conn, Tx},
@@ -59,7 +57,7 @@ struct Incoming {
 /// # Errors
 /// `unreadable_document` or `invalid_input` with pointers, `not_found` for a machine or challenge that is not the caller's,
 /// `challenge_used`, `challenge_expired`. A document that fails its checks is no error: its run is stored as `rejected`.
-pub async fn upload(ctx: &Ctx, caller: &Caller, body: Vec<u8>) -> Result<RunView> {
+pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> {
     let _judge = JUDGES.acquire().await.map_err(Error::internal)?;
     let incoming = tokio::task::spawn_blocking(move || read_body(&body)).await.map_err(Error::internal)??;
     let key = upload_key(caller, &incoming)?;
@@ -77,7 +75,7 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Vec<u8>) -> Result<RunView
     let context = context(ctx, machine.as_ref(), challenge.as_ref(), bytes_seen, limits, now)?;
     let Incoming { fields, claim, document, original, original_sha256 } = incoming;
     let (assessment, document_gzip, original_gzip) = tokio::task::spawn_blocking(move || {
-        let assessment = assess(&document, &claim, &context).map_err(|u| unreadable(&u, "/document"))?;
+        let assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, "/document"))?;
         let packed = gzip(&assessment.redacted)?;
         Ok::<_, Error>((assessment, packed, gzip(&original)?))
     })
@@ -90,11 +88,7 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Vec<u8>) -> Result<RunView
     drop(conn);
     let cells = cells(run.id, &assessment.matrix);
     let marks = marks(&assessment);
-    let document = queries::NewDocument {
-        redacted_gzip: &document_gzip,
-        original_gzip: &original_gzip,
-        original_sha256: &original_sha256,
-    };
+    let document = queries::NewDocument { redacted_gzip: &document_gzip, original_gzip: &original_gzip, original_sha256: &original_sha256 };
     ctx.db
         .tx("run_upload", async |tx| {
             if queries::run_insert(tx, &run, &document, &cells, &marks).await? {
@@ -232,8 +226,7 @@ fn context(
 ) -> Result<AssessContext> {
     let answer = match challenge {
         Some(challenge) => {
-            let facts =
-                AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len };
+            let facts = AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len };
             Some((challenge.spec()?, facts))
         }
         None => None,
@@ -274,13 +267,12 @@ async fn with_copies(
     let machine = machine.map(|m| m.id);
     let mut findings = Vec::new();
     let prints = prints(&assessment);
-    let half = i64::try_from(prints.len().div_ceil(2)).unwrap_or(i64::MAX).max(1);
-    if let Some(first) = queries::run_list_alike(conn, "cell", &prints, half, caller.account_id, machine).await?.first() {
-        let message = format!("{} of {} measured cells have the tokens and seconds of {}.", first.shared, prints.len(), first.run_id);
-        findings.push(Finding::suspicious("near_duplicate", message));
+    if queries::run_shares_half(conn, &prints, caller.account_id, machine).await? {
+        findings.push(duplicate_finding(false));
     }
     if !assessment.device_hashes.is_empty()
-        && let Some(first) = queries::run_list_alike(conn, "device", &assessment.device_hashes, 1, caller.account_id, machine).await?.first()
+        && let Some(first) =
+            queries::run_list_alike(conn, "device", &assessment.device_hashes, 1, caller.account_id, machine).await?.first()
     {
         let message = format!("A GPU with the same identifier is in {} of another account or machine.", first.run_id);
         findings.push(Finding::suspicious("device_seen", message));
@@ -344,11 +336,8 @@ fn row(
         notes: fields.notes.clone(),
     };
     let best = best_figures(&assessment.matrix);
-    let level = if challenge.is_some() && assessment.verdict == Verdict::Verified {
-        EvidenceLevel::Challenged
-    } else {
-        EvidenceLevel::Document
-    };
+    let level =
+        if challenge.is_some() && assessment.verdict == Verdict::Verified { EvidenceLevel::Challenged } else { EvidenceLevel::Document };
     Ok(Run {
         id: RunId::new(),
         account_id: caller.account_id,

@@ -13,7 +13,11 @@ use crate::{
         Conn,
         schema::{accounts, api_keys, memberships, sessions},
     },
-    identity::{handle::Handle, model::{KeyCaller, SessionCaller}, scope::Role},
+    identity::{
+        handle::Handle,
+        model::{KeyCaller, SessionCaller},
+        scope::Role,
+    },
 };
 
 /// Marks of use are at most this old.

@@ -7,4 +7,3 @@ pub(super) mod keys;
 pub(super) mod mailed;
 pub(super) mod members;
 pub(super) mod sessions;
-

@@ -24,13 +24,7 @@ pub async fn session_insert(tx: &mut Tx<'_>, id: SessionId, user: AccountId, now
     Ok(())
 }
 
-pub async fn refresh_token_insert(
-    tx: &mut Tx<'_>,
-    session: SessionId,
-    sha256: &[u8],
-    now: DateTime<Utc>,
-    valid: TimeDelta,
-) -> Result<()> {
+pub async fn refresh_token_insert(tx: &mut Tx<'_>, session: SessionId, sha256: &[u8], now: DateTime<Utc>, valid: TimeDelta) -> Result<()> {
     diesel::insert_into(refresh_tokens::table)
         .values((
             refresh_tokens::token_sha256.eq(sha256),
@@ -69,7 +63,13 @@ pub async fn session_end(tx: &mut Tx<'_>, id: SessionId, reason: EndReason, now:
 }
 
 /// Ends a user's sessions, all of them or all but one.
-pub async fn session_end_all(tx: &mut Tx<'_>, user: AccountId, but: Option<SessionId>, reason: EndReason, now: DateTime<Utc>) -> Result<usize> {
+pub async fn session_end_all(
+    tx: &mut Tx<'_>,
+    user: AccountId,
+    but: Option<SessionId>,
+    reason: EndReason,
+    now: DateTime<Utc>,
+) -> Result<usize> {
     let spared = but.unwrap_or(SessionId::from_uuid(uuid::Uuid::nil()));
     let running = sessions::table.filter(sessions::user_id.eq(user)).filter(sessions::ended_at.is_null()).filter(sessions::id.ne(spared));
     let ended = diesel::update(running).set((sessions::ended_at.eq(now), sessions::end_reason.eq(reason.as_str())));

@@ -5,9 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::{
-    organizations::{managed_organization, organization_by_handle},
-};
+use super::organizations::{managed_organization, organization_by_handle};
 use crate::{
     base::{Code, Error, FieldError, Result, id::InvitationId, secret::Secret},
     ctx::Ctx,

@@ -17,10 +17,10 @@ pub use invitations::{
     CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,
 };
 pub use keys::{CreateKey, api_keys, create_key, revoke_key};
-pub use mailed::{ConfirmEmail, request_confirmation, confirm_email, sweep};
+pub use mailed::{ConfirmEmail, confirm_email, request_confirmation, sweep};
 pub use organizations::{
-    CreateOrganization, SetRole, UpdateOrganization, found_organization, members, organization, organizations, remove_member, set_member_role,
-    update_organization,
+    CreateOrganization, SetRole, UpdateOrganization, found_organization, members, organization, organizations, remove_member,
+    set_member_role, update_organization,
 };
 pub use passwords::{ChangePassword, RequestReset, ResetPassword, change_password, request_reset, reset_password};
 pub use registration::{ConfirmRegistration, Register, Registered, confirm_registration, register};

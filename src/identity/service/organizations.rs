@@ -137,7 +137,8 @@ pub struct UpdateOrganization {
 /// # Errors
 /// `not_found` for who does not belong to it, `forbidden` for a role that may not.
 pub async fn update_organization(ctx: &Ctx, caller: &Caller, handle: &str, form: UpdateOrganization) -> Result<OrganizationView> {
-    let name = form.display_name.map(|name| names::check(&name, "/display_name")).transpose().map_err(|e| Error::invalid_fields(vec![e]))?;
+    let name =
+        form.display_name.map(|name| names::check(&name, "/display_name")).transpose().map_err(|e| Error::invalid_fields(vec![e]))?;
     let name = &name;
     ctx.db
         .tx("organization_update", async |tx| {

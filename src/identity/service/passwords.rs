@@ -5,11 +5,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    mailed::bad_token,
-    registration::Mailed,
-    sessions::verified,
-};
+use super::{mailed::bad_token, registration::Mailed, sessions::verified};
 use crate::{
     base::{
         Code, Error, Result,

@@ -125,13 +125,8 @@ pub async fn register(ctx: &Ctx, form: Register) -> Result<Registered> {
 
 async fn open_account(ctx: &Ctx, tx: &mut Tx<'_>, checked: &Checked, hash: &str, confirmed: bool) -> Result<Opened> {
     let now = ctx.clock.wall_now();
-    let new = NewAccount {
-        id: AccountId::new(),
-        is_organization: false,
-        handle: &checked.handle,
-        display_name: &checked.display_name,
-        now,
-    };
+    let new =
+        NewAccount { id: AccountId::new(), is_organization: false, handle: &checked.handle, display_name: &checked.display_name, now };
     let account = accounts::account_insert(tx, new).await?;
     accounts::user_insert(tx, account.id, &checked.email, hash, confirmed.then_some(now)).await?;
     let act = Act {

@@ -44,12 +44,7 @@ pub(super) async fn sign_in_view(ctx: &Ctx, opened: Opened) -> Result<SignIn> {
     let mut conn = ctx.db.conn().await?;
     let caller = caller::authenticate(ctx, &mut conn, &access_token, None).await?;
     let account = own_account(ctx, &mut conn, &caller).await?;
-    Ok(SignIn {
-        account,
-        access_token: Secret::new(access_token),
-        refresh_token: opened.refresh_token,
-        expires_in: token::ACCESS_SECONDS,
-    })
+    Ok(SignIn { account, access_token: Secret::new(access_token), refresh_token: opened.refresh_token, expires_in: token::ACCESS_SECONDS })
 }
 
 /// A person who signs in.
@@ -121,7 +116,9 @@ pub async fn refresh(ctx: &Ctx, form: Refresh) -> Result<SignIn> {
     let outcome = ctx.db.tx("session_refresh", async |tx| exchange(ctx, tx, sha256).await).await?;
     match outcome {
         Refreshed::Opened(opened) => sign_in_view(ctx, opened).await,
-        Refreshed::Reused => Err(Error::new(Code::RefreshTokenReused, "The refresh token was used before; the session has ended. Sign in.")),
+        Refreshed::Reused => {
+            Err(Error::new(Code::RefreshTokenReused, "The refresh token was used before; the session has ended. Sign in."))
+        }
         Refreshed::Unknown => Err(Error::new(Code::Unauthenticated, "The refresh token is unknown or has expired. Sign in.")),
     }
 }

@@ -191,7 +191,7 @@ pub(super) async fn open_new_segment(tx: &mut Tx<'_>, rental: &Rental, at: DateT
 async fn close_segment(tx: &mut Tx<'_>, row: &mut SegmentRow, at: DateTime<Utc>) -> Result<()> {
     // money.md 10: an end before the start costs nothing and raises an alarm.
     if at < row.started_at {
-        tracing::error!(target: "audit", rental.id = %row.rental_id, "a billed span would end before it starts");
+        tracing::error!(rental.id = %row.rental_id, "a billed span would end before it starts");
         metrics::counter!("rigmark_clock_alarms_total").increment(1);
     }
     row.ended_at = Some(at.max(row.started_at));

@@ -31,7 +31,8 @@ pub async fn start_waiting(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
         let mut conn = ctx.db.conn().await?;
         queries::rental_list_starting(&mut conn, now, BATCH).await?
     };
-    let outcomes: Vec<Result<()>> = futures::stream::iter(waiting).map(|rental| start_one(ctx, rental)).buffer_unordered(AT_ONCE).collect().await;
+    let outcomes: Vec<Result<()>> =
+        futures::stream::iter(waiting).map(|rental| start_one(ctx, rental)).buffer_unordered(AT_ONCE).collect().await;
     outcomes.into_iter().collect()
 }
 
