@@ -121,6 +121,8 @@ fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
     })
     // Nagle's algorithm would hold back the second small write of a stream for 40 ms.
     .tcp_nodelay(true)
+    // Otherwise a client that has left goes unnoticed while its handler waits for an engine.
+    .h1_allow_half_closed(false)
     .client_request_timeout(Duration::from_secs(10))
     .shutdown_timeout(SHUTDOWN_SECONDS)
     .disable_signals()

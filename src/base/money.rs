@@ -86,13 +86,17 @@ impl Money {
         i64::try_from(floor).map(Self::usd_micros).map_err(|_| overflow())
     }
 
-    /// The longest whole number of seconds whose charge at `self` per hour is at most `budget`; `None` when the price is zero.
+    /// The longest whole number of seconds whose charge at `self` per hour is at most `budget`; `None` when the price is zero. A budget below
+    /// zero covers none.
     pub fn seconds_covered_by(self, budget: Self) -> Option<i64> {
         if self.micros <= 0 {
             return None;
         }
+        if budget.micros < 0 {
+            return Some(0);
+        }
         // floor(r·s/3600) ≤ b  ⇔  r·s < (b+1)·3600
-        let bound = i128::from(budget.micros.max(0)).checked_add(1)?.checked_mul(SECONDS_PER_HOUR)?;
+        let bound = i128::from(budget.micros).checked_add(1)?.checked_mul(SECONDS_PER_HOUR)?;
         let seconds = bound.checked_sub(1)?.checked_div(i128::from(self.micros))?;
         Some(i64::try_from(seconds).unwrap_or(i64::MAX))
     }
@@ -100,8 +104,11 @@ impl Money {
     /// The platform's fee on this gross amount: half-even round of gross × basis points ÷ 10,000 (money.md 4).
     ///
     /// # Errors
-    /// `internal` when the product leaves 128 bits.
+    /// `internal` for more than 10,000 basis points: nothing would be left for the host.
     pub fn fee(self, basis_points: u16) -> Result<Self> {
+        if i128::from(basis_points) > BASIS_POINTS {
+            return Err(Error::internal(format!("a fee of {basis_points} basis points")));
+        }
         let product = i128::from(self.micros).checked_mul(i128::from(basis_points)).ok_or_else(overflow)?;
         let rounded = div_half_even(product, BASIS_POINTS).ok_or_else(overflow)?;
         i64::try_from(rounded).map(Self::usd_micros).map_err(|_| overflow())

@@ -1,6 +1,6 @@
 //! The event log of a document: what its lines say, in the tool's own words (evidence.md 1.1, I6).
 //!
-//! The tool keeps only the last 80 lines, so a long run has lost its start. Lines are hostile text: anything not understood is `Other`.
+//! The tool keeps only the last 80 lines, so a long run has lost its start. Lines are hostile text: anything not understood is `Other`. Contexts are as printed, see [`printed`].
 
 use super::document::{Document, size};
 
@@ -35,7 +35,14 @@ pub enum Event {
     PrefillDone {
         context: u64,
         tps: f64,
-        scout_only: bool,
+    },
+    /// The person at the keyboard left a cell out.
+    CellSkipped {
+        context: u64,
+        concurrency: u32,
+    },
+    PrefillFailed {
+        context: u64,
     },
     /// The hidden cell that warms the server: its lines look like a cell's.
     WarmupStart,
@@ -128,12 +135,15 @@ fn parse(text: &str) -> Option<Event> {
             return cell(rest).map(|(context, concurrency)| Event::WindowOpens { context, concurrency, timed_out });
         }
     }
-    for (prefix, scout_only) in [("integrated prefill done ", false), ("prefill scout-only done ", true)] {
-        if let Some(rest) = text.strip_prefix(prefix) {
-            return Some(Event::PrefillDone { context: context(rest)?, tps: speed(rest)?, scout_only });
-        }
+    if let Some(rest) = text.strip_prefix("cell skipped ") {
+        return cell(rest).map(|(context, concurrency)| Event::CellSkipped { context, concurrency });
     }
-    None
+    if let Some(rest) = text.strip_prefix("integrated prefill failed ") {
+        return Some(Event::PrefillFailed { context: context(rest.trim_end_matches(':'))? });
+    }
+    let done = ["integrated prefill done ", "prefill scout-only done ", "prefill done "];
+    let rest = done.iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    Some(Event::PrefillDone { context: context(rest)?, tps: speed(rest)? })
 }
 
 fn startup(rest: &str) -> Option<Event> {
@@ -166,7 +176,12 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 }
 
 fn context(text: &str) -> Option<u64> {
-    size(value(text, "ctx=")?)
+    size(value(text, "ctx=")?.trim_end_matches(':')).map(printed)
+}
+
+/// A context as the log prints it: whole units of 1,024 tokens, rounded down; two contexts may look the same.
+pub const fn printed(context: u64) -> u64 {
+    if context < 1_024 { context } else { context - context % 1_024 }
 }
 
 /// The number before `tok/s`, with its thousands separators.
@@ -189,8 +204,8 @@ pub fn max_running(document: &Document) -> Option<u64> {
 }
 
 pub fn engine_version(document: &Document) -> Option<String> {
-    let wrapped = document.wrapper.as_ref().and_then(|w| w.engine_version.clone());
-    wrapped.or_else(|| find(document, |event| if let Event::EngineVersion(v) = event { Some(v.clone()) } else { None }))
+    let stated = document.wrapper.as_ref().and_then(|w| w.engine_version.clone()).or_else(|| document.metadata.engine_version.clone());
+    stated.or_else(|| find(document, |event| if let Event::EngineVersion(v) = event { Some(v.clone()) } else { None }))
 }
 
 /// The run's own random word: twelve letters.
@@ -201,4 +216,17 @@ pub fn nonce(document: &Document) -> Option<String> {
 
 fn find<T>(document: &Document, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
     document.event_log.iter().filter_map(|text| clock(text)).find_map(|(_, rest)| pick(&event(rest)))
+}
+
+/// Cells that the log says were skipped by hand, as printed.
+pub fn skipped(document: &Document) -> Vec<(u64, u32)> {
+    let events = document.event_log.iter().filter_map(|text| clock(text)).map(|(_, rest)| event(rest));
+    events
+        .filter_map(|event| if let Event::CellSkipped { context, concurrency } = event { Some((context, concurrency)) } else { None })
+        .collect()
+}
+
+/// Whether a line is one that the checks read.
+pub fn is_structural(text: &str) -> bool {
+    clock(text).is_some_and(|(_, rest)| event(rest) != Event::Other)
 }

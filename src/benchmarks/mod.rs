@@ -3,7 +3,7 @@
 //! Owns the way from bytes to a verdict. Everything here is pure: no database, no clock, no network. A document is parsed once, redacted
 //! first, and judged on the redacted copy (evidence.md 0), so that `rigmark verify` repeats offline what the service said.
 
-pub mod api;
+pub mod assess;
 pub mod challenge;
 pub mod checks;
 pub mod claim;
@@ -11,10 +11,21 @@ pub mod document;
 pub mod json;
 pub mod log;
 pub mod matrix;
+pub mod quantization;
+pub mod redact;
+pub mod verdict;
+
+pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, is_near_duplicate, measured_cells};
+pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Profile, draw, measure_command, tool_command};
+pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
+pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
+pub use document::{Envelope, read_envelope, read_value};
+pub use json::{Unreadable, UnreadableCode};
+pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch};
+pub use quantization::Quantization;
+pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
+pub mod api;
 pub mod model;
 pub mod pages;
-pub mod quantization;
 mod queries;
-pub mod redact;
 pub mod service;
-pub mod verdict;

@@ -1,4 +1,4 @@
-//! The verdict: the worst finding decides. One function turns bytes and a claim into everything the service stores and a page shows.
+//! The verdict: the worst finding decides; and everything the service stores and a page shows of a run ([`super::assess`] makes it).
 //!
 //! Invariants: verdict, findings, matrix and hash come from the redacted copy alone, so that anyone can repeat them offline; the same
 //! input gives the same assessment.
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::challenge::{AnswerFacts, ChallengeSpec};
-use super::checks::{Finding, Severity};
+use super::checks::{self, Finding, Severity};
 use super::claim::{Claim, ClaimedHardware};
 use super::matrix::Matrix;
 
@@ -107,7 +107,7 @@ pub enum HardwareUnseen {
 #[derive(Debug, Clone)]
 pub struct Assessment {
     pub verdict: Verdict,
-    pub rules_version: &'static str,
+    pub rules_version: String,
     pub findings: Vec<Finding>,
     pub matrix: Matrix,
     pub tool: Tool,
@@ -147,6 +147,7 @@ impl Assessment {
     /// Adds findings that only the service can make (duplicates) and decides again.
     pub fn with_findings(mut self, more: impl IntoIterator<Item = Finding>) -> Self {
         self.findings.extend(more);
+        self.findings = checks::merge(self.findings);
         self.verdict = Verdict::of(&self.findings);
         self
     }

@@ -5,6 +5,7 @@ mod migrate;
 mod openapi;
 mod serve;
 mod simulate_engine;
+pub mod verify;
 
 use std::{future::Future, process::ExitCode};
 
@@ -28,6 +29,8 @@ enum Command {
     Migrate(migrate::Args),
     /// Print the OpenAPI document, or compare it with the checked-in one.
     Openapi(openapi::Args),
+    /// Check a run document offline and print the verdict that the service would give.
+    Verify(verify::VerifyArgs),
     /// Measure an engine: run a matrix against any OpenAI-compatible URL and write the document.
     Measure(Box<measure::Args>),
     /// Run a stand-in for vLLM that answers with made-up words at the speed of a stated law.
@@ -43,6 +46,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Worker(args) => block_on(serve::run_worker(args)),
         Command::Migrate(args) => block_on(migrate::run(args)),
         Command::Openapi(args) => openapi::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Measure(args) => block_on(measure::run(*args)),
         Command::SimulateEngine(args) => block_on(simulate_engine::run(args)),
     }

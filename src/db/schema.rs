@@ -83,6 +83,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    holds (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        rental_id -> Nullable<Uuid>,
+        amount_micros -> Int8,
+        captured_micros -> Int8,
+        released_micros -> Int8,
+        state -> Text,
+        expires_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     idempotency_keys (account_id, route, key) {
         account_id -> Uuid,
         route -> Text,
@@ -131,6 +145,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    ledger_accounts (id) {
+        id -> Uuid,
+        key -> Text,
+        account_id -> Nullable<Uuid>,
+        kind -> Text,
+        currency -> Text,
+        balance_micros -> Int8,
+        overdraft_micros -> Int8,
+        may_be_negative -> Bool,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     mail_links (id) {
         id -> Uuid,
         purpose -> Text,
@@ -163,6 +191,18 @@ diesel::table! {
         total_params_b -> Float8,
         active_params_b -> Float8,
         max_context -> Int4,
+    }
+}
+
+diesel::table! {
+    postings (sequence) {
+        sequence -> Int8,
+        transfer_id -> Uuid,
+        ledger_account_id -> Uuid,
+        amount_micros -> Int8,
+        balance_after_micros -> Int8,
+        account_id -> Nullable<Uuid>,
+        business_at -> Timestamptz,
     }
 }
 
@@ -323,6 +363,22 @@ diesel::table! {
 }
 
 diesel::table! {
+    transfers (id) {
+        id -> Uuid,
+        code -> Text,
+        posting_count -> Int2,
+        linked_transfer_id -> Nullable<Uuid>,
+        hold_id -> Nullable<Uuid>,
+        rental_id -> Nullable<Uuid>,
+        payment_ref -> Nullable<Text>,
+        actor_kind -> Text,
+        actor_id -> Nullable<Uuid>,
+        business_at -> Timestamptz,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     users (account_id) {
         account_id -> Uuid,
         email -> Nullable<Text>,
@@ -335,12 +391,18 @@ diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
 diesel::joinable!(entitlements -> accounts (account_id));
+diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
+diesel::joinable!(ledger_accounts -> accounts (account_id));
 diesel::joinable!(mail_links -> users (user_id));
 diesel::joinable!(memberships -> accounts (organization_id));
 diesel::joinable!(memberships -> users (user_id));
+diesel::joinable!(postings -> accounts (account_id));
+diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
+diesel::joinable!(postings -> transfers (transfer_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
 diesel::allow_tables_to_appear_in_same_query!(
@@ -351,12 +413,15 @@ diesel::allow_tables_to_appear_in_same_query!(
     challenges,
     entitlements,
     hardware_models,
+    holds,
     idempotency_keys,
     invitations,
     jobs,
+    ledger_accounts,
     mail_links,
     memberships,
     models,
+    postings,
     refresh_tokens,
     registrations,
     rental_events,
@@ -367,5 +432,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     run_marks,
     runs,
     sessions,
+    transfers,
     users,
 );

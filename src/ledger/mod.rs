@@ -1,48 +1,32 @@
-//! stub
-pub mod service {
-    use crate::{
-        base::{id::*, *},
-        db::*,
-        identity::Actor,
-    };
-    use chrono::*;
-    pub struct HoldRequest {
-        pub id: HoldId,
-        pub transfer_id: TransferId,
-        pub account: AccountId,
-        pub rental: Option<RentalId>,
-        pub amount: Money,
-        pub actor: Actor,
-        pub business_at: DateTime<Utc>,
-    }
-    pub struct Balance {
-        pub available: Money,
-    }
-    fn no<T>() -> Result<T> {
-        Err(Error::internal("stub"))
-    }
-    pub fn derived_id(_: &[&str]) -> TransferId {
-        TransferId::new()
-    }
-    pub async fn hold(_: &mut Tx<'_>, _: HoldRequest) -> Result<()> {
-        no()
-    }
-    pub async fn hold_remaining(_: &mut Tx<'_>, _: HoldId) -> Result<Money> {
-        no()
-    }
-    pub async fn holds_remaining(_: &mut Conn, _: &[HoldId]) -> Result<std::collections::HashMap<HoldId, Money>> {
-        no()
-    }
-    pub async fn hold_increase(_: &mut Tx<'_>, _: HoldId, _: TransferId, _: Money, _: DateTime<Utc>) -> Result<Money> {
-        no()
-    }
-    pub async fn capture(_: &mut Tx<'_>, _: HoldId, _: TransferId, _: Money, _: Money, _: AccountId, _: DateTime<Utc>) -> Result<()> {
-        no()
-    }
-    pub async fn release(_: &mut Tx<'_>, _: HoldId, _: TransferId, _: DateTime<Utc>) -> Result<()> {
-        no()
-    }
-    pub async fn balance(_: &mut Conn, _: AccountId) -> Result<Balance> {
-        no()
-    }
-}
+//! The books: accounts of money, transfers, holds, balances and statements (money.md 1–8). Knows no domain but identity, for who calls.
+//!
+//! Owns `ledger_accounts`, `transfers`, `postings` and `holds`. Each account of the marketplace has four ledger accounts, opened by their first
+//! posting: `available` (to spend), `held` (set aside for rentals), `earnings` (a host's, not payable yet) and `payable`. What the platform
+//! owes is positive there, so money that comes in is taken from a ledger account that goes negative: `stripe:clearing`, or `sandbox:mint`
+//! for play money. The balances of all ledger accounts together are zero at any time.
+//!
+//! Invariants, all of which the database enforces by itself (the migration `create_ledger` says how):
+//! - a transfer has two or more postings that sum to zero, at most one for each ledger account; neither is changed, deleted or added to later;
+//! - a balance is the sum of its postings, a hold's amounts are the sums of its transfers' postings to `held`;
+//! - no balance goes below zero, except those of the platform's own side; a chargeback or a correction may take `available` or `earnings`
+//!   there (`overdraft_micros`), and everything but money coming in is refused until it is paid;
+//! - from a hold no more is captured and released than it has, and nothing once it is closed;
+//! - an id is posted once. Posting it again with the same content is a success that changes nothing; other content is a fault.
+//!
+//! Lock order: rental row → hold → ledger accounts in id order. The first byte of a ledger account's id is its rank (`available` and `held`,
+//! then `earnings` and `payable`, then the platform's own), and whatever touches a hold locks both `available` and `held` of its owner first,
+//! so that the steps of a rental may follow each other in one transaction without a deadlock with another rental of the same parties. The
+//! platform's own rows are hot: do little in a transaction after a capture.
+#![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::as_conversions)]
+
+mod code;
+mod metering;
+pub mod model;
+mod period;
+mod queries;
+pub mod service;
+
+pub use code::TransferCode;
+pub use metering::Charge;
+pub use model::{Actor, LedgerAccount};
+pub use period::Period;

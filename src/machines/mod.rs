@@ -25,7 +25,7 @@ pub mod model {
 pub mod service {
     use super::model::*;
     use crate::{
-        base::{id::*, *},
+        base::{Error, Result, id::{AccountId, MachineId}},
         ctx::Ctx,
         db::*,
         engines::Target,

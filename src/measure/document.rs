@@ -46,9 +46,9 @@ impl EventLog {
     }
 }
 
-/// `16384` as `16k`, the way the log and the benchmark's own output write contexts.
+/// `16384` as `16k`, the way the log and the arguments write contexts; others as they are, for the log's reader has to find the cell again.
 pub fn context_label(tokens: u64) -> String {
-    if tokens >= 1024 { format!("{}k", tokens / 1024) } else { tokens.to_string() }
+    if tokens > 0 && tokens.is_multiple_of(1024) { format!("{}k", tokens / 1024) } else { tokens.to_string() }
 }
 
 /// One prefill measurement: a prompt that no cache knew.
@@ -153,7 +153,8 @@ impl Sample {
         Some(Self {
             ttft: first.at.duration_since(stream.started).as_secs_f64(),
             second,
-            latency: stream.completed.map_or(0.0, |at| at.duration_since(stream.started).as_secs_f64()),
+            // To the last token, not to `[DONE]`: TTFT and the times between tokens add up to it.
+            latency: stream.completed.map_or(0.0, |_| last.at.duration_since(stream.started).as_secs_f64()),
             itl: inter_token_latency(stream),
             chunk_itl,
             input_tokens: stream.prompt_tokens.unwrap_or(prompt_tokens),

@@ -11,13 +11,15 @@ use super::document::{CellRow, DocumentParts, EventLog, PrefillRow, SHAPE_VERSIO
 use super::hardware;
 use super::inspect::{EngineFacts, EngineKind, inspect, scrape, thousands};
 use super::prompt::Prompts;
-use super::stream::{StreamRecord, request_body, run_request};
+use super::stream::{StreamRecord, one_token, request_body, run_request};
 use crate::base::clock::{Clock, monotonic};
 use crate::base::{Code, Error, Result};
 use crate::engines::{EngineClient, Target};
 
 /// Contexts above this have no prefill row.
 const PREFILL_CONTEXT_MAX: u64 = 131_072;
+/// More than the question and a chat template ever take.
+const QUESTION_TOKENS_MAX: u64 = 256;
 /// Room for the question, the chat template and the inexactness of a calibrated context.
 const MODEL_LENGTH_MARGIN: u64 = 64;
 
@@ -148,8 +150,16 @@ impl Run<'_> {
         let contexts: Vec<String> = self.plan.contexts.iter().map(|c| context_label(*c)).collect();
         let levels: Vec<String> = self.plan.concurrency_levels.iter().map(u32::to_string).collect();
         self.say(&format!("startup decode concurrency={} contexts={}", levels.join(","), contexts.join(",")));
+        let name = match self.facts.kind {
+            EngineKind::Vllm => "vLLM",
+            EngineKind::Sglang => "SGLang",
+            EngineKind::Proxy => "proxy",
+        };
         if !self.facts.version.is_empty() {
-            self.say(&format!("startup engine {kind} {}", self.facts.version));
+            self.say(&format!("startup engine {name} {}", self.facts.version));
+        }
+        if let Some(runs) = self.facts.max_running {
+            self.say(&format!("startup max running requests: {runs}"));
         }
         if self.facts.kv_tokens > 0 {
             let line = format!("startup KV cache budget from {}", self.facts.kv_source);
@@ -160,7 +170,6 @@ impl Run<'_> {
         }
     }
 
-    /// Learns how many characters make a token: one prompt with much text and one with none.
     async fn calibrate(&mut self) -> Result<()> {
         let largest = self.plan.contexts.iter().chain(&self.plan.prefill_contexts).copied().max().unwrap_or(0);
         if largest == 0 {
@@ -168,17 +177,9 @@ impl Run<'_> {
         }
         self.say(&format!("startup calibrating padding text run={} up_to={}", self.prompts.run(), context_label(largest)));
         let sample = largest.min(4096);
-        let chars = self.prompts.chars(sample);
-        let with = self.scout(&format!("{}\n", self.prompts.padding("calibration", chars))).await?;
-        let without = self.scout("\n").await?;
-        match (with.prompt_tokens, without.prompt_tokens) {
-            (Some(with), Some(without)) if with > without => {
-                let ratio = chars as f64 / (with - without) as f64;
-                // A ratio beyond these is a usage that counts something else.
-                self.prompts.chars_per_token = ratio.clamp(1.0, 12.0);
-                self.say(&format!("startup calibrated: {ratio:.2} chars/token (from {} probe)", context_label(sample)));
-            }
-            _ => self.say("startup WARNING: the engine reports no prompt tokens; assuming 4.00 chars/token"),
+        match self.prompts.calibrate(self.client, self.target, &self.facts.model.id, sample).await? {
+            Some(ratio) => self.say(&format!("startup calibrated: {ratio:.2} chars/token (from {} probe)", context_label(sample))),
+            None => self.say("startup WARNING: the engine reports no prompt tokens; assuming 4.00 chars/token"),
         }
         Ok(())
     }
@@ -220,7 +221,7 @@ impl Run<'_> {
         if runs.is_some_and(|runs| u64::from(concurrency) > runs) {
             return Some(format!("over the engine's {} running requests", runs.unwrap_or_default()));
         }
-        if self.facts.model.max_model_len.is_some_and(|length| context + MODEL_LENGTH_MARGIN > length) {
+        if self.facts.model.max_model_len.is_some_and(|length| context + self.plan.max_tokens > length) {
             return Some("over the model's context length".to_owned());
         }
         let fits_by_limit = context == 0 && runs.is_some();
@@ -238,8 +239,8 @@ impl Run<'_> {
         let text = self.prompts.text("warm-up", 0);
         let body = request_body(&self.facts.model.id, &text, self.plan.max_tokens.min(512));
         let streams = run_request(self.client, self.target, body, &stop, || ());
-        if let Ok(record) = tokio::time::timeout(seconds, streams).await {
-            fail_on_error("the warm-up", record)?;
+        if let Ok(StreamRecord { error: Some(error), .. }) = tokio::time::timeout(seconds, streams).await {
+            return Err(Error::new(Code::EngineError, format!("The engine failed at the warm-up: {error}")));
         }
         let contexts = self.plan.prefill_contexts.iter().chain(&self.plan.contexts);
         if let Some(context) = contexts.copied().filter(|c| *c > 0 && self.has_prefill_row(*c)).min() {
@@ -251,11 +252,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// One request for one token.
     async fn scout(&self, prompt: &str) -> Result<StreamRecord> {
-        let body = request_body(&self.facts.model.id, prompt, 1);
-        let record = run_request(self.client, self.target, body, &CancellationToken::new(), || ()).await;
-        fail_on_error("a prompt of the benchmark", record)
+        one_token(self.client, self.target, &self.facts.model.id, prompt).await
     }
 
     async fn prefill_only(&mut self, context: u64) {
@@ -297,7 +295,9 @@ impl Run<'_> {
             return;
         }
         let prompt_tokens = self.prompt_tokens.get(&context).copied().unwrap_or(0);
-        let room = self.facts.model.max_model_len.map_or(u64::MAX, |length| length.saturating_sub(prompt_tokens.max(context)).max(1));
+        // The prompt may be a little longer than its context; an engine refuses what could grow beyond its limit.
+        let room =
+            self.facts.model.max_model_len.map_or(u64::MAX, |length| length.saturating_sub(prompt_tokens.max(QUESTION_TOKENS_MAX)).max(1));
         let max_tokens = self.plan.max_tokens.min(room);
         let plan = CellPlan {
             context_tokens: context,
@@ -392,8 +392,8 @@ impl Run<'_> {
             "uname": OPERATING_SYSTEM, "env": {},
             "args": {
                 "concurrency": join(self.plan.concurrency_levels.iter().map(u32::to_string).collect()),
-                "contexts": join(self.plan.contexts.iter().map(|c| context_text(*c)).collect()),
-                "prefill_contexts": join(self.plan.prefill_contexts.iter().map(|c| context_text(*c)).collect()),
+                "contexts": join(self.plan.contexts.iter().map(|c| context_label(*c)).collect()),
+                "prefill_contexts": join(self.plan.prefill_contexts.iter().map(|c| context_label(*c)).collect()),
                 "max_tokens": self.plan.max_tokens, "duration": self.plan.duration.as_secs_f64(), "request_count": 0, "run_burst": false,
                 "standalone_prefill": false, "prefill_only": false, "skip_prefill": false, "prefill_metric": "client", "dcp_size": 0,
                 "kv_budget": 0,
@@ -426,13 +426,6 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-fn fail_on_error(what: &str, record: StreamRecord) -> Result<StreamRecord> {
-    match &record.error {
-        Some(error) => Err(Error::new(Code::EngineError, format!("The engine failed at {what}: {error}"))),
-        None => Ok(record),
-    }
-}
-
 fn describe(step: Step) -> String {
     match step {
         Step::Prefill(context) => format!("prefill {}", context_label(context)),
@@ -452,11 +445,6 @@ fn warmup_max(context: u64) -> Duration {
         65_536..=131_071 => 120,
         _ => 180,
     })
-}
-
-/// A context as it is written in arguments: exact, with `k` where that is exact.
-fn context_text(tokens: u64) -> String {
-    if tokens > 0 && tokens.is_multiple_of(1024) { format!("{}k", tokens / 1024) } else { tokens.to_string() }
 }
 
 /// Reads `16k` or `16384`.

@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod matrix;
 pub mod prompt;
 pub mod simulated;
+pub mod spot;
 pub mod sse;
 pub mod stats;
 pub mod stream;

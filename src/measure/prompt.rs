@@ -6,6 +6,10 @@
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
+use super::stream::one_token;
+use crate::base::Result;
+use crate::engines::{EngineClient, Target};
+
 const WORDS: [&str; 24] = [
     "river", "stone", "north", "paper", "cloud", "early", "glass", "seven", "house", "metal", "green", "seldom", "market", "winter",
     "between", "morning", "engine", "across", "number", "letter", "garden", "simple", "window", "carry",
@@ -51,6 +55,22 @@ impl Prompts {
             return format!("{QUESTION}\n[{} {purpose}]", self.run);
         }
         format!("{}\n{QUESTION}", self.padding(&format!("{purpose} {context_tokens}"), self.chars(context_tokens)))
+    }
+
+    /// Learns how many characters make a token from one prompt with much text and one with none. `None` when the engine reports no prompt
+    /// tokens; then the guess of four stands.
+    pub async fn calibrate(&mut self, client: &EngineClient, target: &Target, model: &str, context_tokens: u64) -> Result<Option<f64>> {
+        let chars = self.chars(context_tokens);
+        let text = format!("{}\n", self.padding("calibration", chars));
+        let with = one_token(client, target, model, &text).await?.prompt_tokens;
+        let without = one_token(client, target, model, "\n").await?.prompt_tokens;
+        let tokens = with.zip(without).and_then(|(with, without)| with.checked_sub(without)).filter(|tokens| *tokens > 0);
+        let ratio = tokens.map(|tokens| chars as f64 / tokens as f64);
+        if let Some(ratio) = ratio {
+            // A ratio beyond these is a usage that counts something else.
+            self.chars_per_token = ratio.clamp(1.0, 12.0);
+        }
+        Ok(ratio)
     }
 
     /// `chars` characters of text, all ASCII.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::sse::{Event, Scanner};
 use crate::base::clock::monotonic;
+use crate::base::{Code, Error, Result};
 use crate::engines::{BodyStream, EngineClient, Target};
 
 /// The body of a measuring request: streamed, with usage on every chunk where the engine can, and no end before `max_tokens`.
@@ -127,6 +128,15 @@ pub async fn run_request(
         Err(error) => record.error = Some(error.detail().to_owned()),
     }
     record
+}
+
+/// A request for one token; an answer without an error.
+pub async fn one_token(client: &EngineClient, target: &Target, model: &str, prompt: &str) -> Result<StreamRecord> {
+    let record = run_request(client, target, request_body(model, prompt, 1), &CancellationToken::new(), || ()).await;
+    match &record.error {
+        Some(error) => Err(Error::new(Code::EngineError, format!("The engine failed at a prompt of the benchmark: {error}"))),
+        None => Ok(record),
+    }
 }
 
 async fn read(mut body: BodyStream, record: &mut StreamRecord, stop: &CancellationToken, on_first_token: &mut impl FnMut()) {

@@ -4,9 +4,16 @@
 //! Invariants: at least two contexts lie off the usual grid; context 0 × 1 is always asked; an answer holds every asked cell, measured or
 //! over capacity by the one KV capacity, or dropped by a limit that the engine itself states.
 
+pub mod answer;
+mod command;
+mod draw;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+pub use command::{CommandTarget, measure_command, tool_command};
+pub use draw::{DrawRequest, Profile, draw, is_usual_concurrency, is_usual_context};
 
 /// What a challenge asks for. Stored as it is; a change of the drawing never changes an issued one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -37,4 +44,5 @@ pub struct AnswerFacts {
     /// The engine's own limits, when the machine's engine was asked for them.
     pub max_running_requests: Option<u32>,
     pub max_model_len: Option<u64>,
+    pub kv_tokens: Option<u64>,
 }

@@ -3,13 +3,32 @@
 //! Invariants: a check reads only the redacted document, so anyone can repeat it; a finding's message holds no text of the document beyond
 //! numbers and cleaned names; a check whose assumption does not hold reports a note or nothing, never an error (evidence.md 0).
 
+mod arithmetic;
+mod era;
+mod event_log;
+mod hardware;
+mod prefill;
+mod provenance;
+mod rounding;
+mod samples;
+mod scheduler;
+mod structure;
 mod table;
+mod timing;
+mod trends;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::document::{Document, RawCell};
+use super::matrix::build::status;
+use super::matrix::{CellStatus, Matrix};
+
+pub(crate) use era::{Era, Shape};
+pub(crate) use hardware::check as hardware;
+pub(crate) use provenance::{ZONE_HOURS_MAX, freshness};
 pub use table::{CHECKS, CheckInfo, Group, info};
 
 /// What a finding does to the verdict: an error rejects, a suspicion asks a person, a note is only said.
@@ -81,4 +100,103 @@ impl Finding {
         self.observed = Some(observed.to_string());
         self
     }
+}
+
+/// What every check gets.
+pub(crate) struct Input<'a> {
+    pub document: &'a Document,
+    pub matrix: &'a Matrix,
+    /// How much a broken exact relation counts: an error for the versions known to keep it, a suspicion otherwise (evidence.md 0).
+    pub exact: Severity,
+    pub era: Era,
+}
+
+/// A row of the document with what the matrix made of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Row<'a> {
+    pub at: CellRef,
+    pub raw: &'a RawCell,
+    pub status: CellStatus,
+}
+
+impl<'a> Input<'a> {
+    pub fn new(document: &'a Document, matrix: &'a Matrix) -> Self {
+        let era = Era::of(document);
+        Self { document, matrix, exact: era.exact_severity(), era }
+    }
+
+    /// Decode rows, then burst rows, in the document's order.
+    pub fn rows(&self) -> impl Iterator<Item = Row<'a>> + use<'a> {
+        let row = |phase| {
+            move |raw: &'a RawCell| {
+                let concurrency = u32::try_from(raw.concurrency).unwrap_or(u32::MAX);
+                Row { at: CellRef { phase, context_tokens: raw.context_tokens, concurrency }, raw, status: status(raw) }
+            }
+        };
+        let document = self.document;
+        document.cells.iter().map(row(Phase::Decode)).chain(document.burst_cells.iter().map(row(Phase::Burst)))
+    }
+
+    /// Rows that have a speed.
+    pub fn measured(&self) -> impl Iterator<Item = Row<'a>> + use<'a> {
+        self.rows().filter(|row| row.status.is_measured())
+    }
+
+    /// Whether the scheduler's gauges were read.
+    pub fn has_metrics(&self) -> bool {
+        self.document.metadata.metrics_available != Some(false)
+    }
+}
+
+impl Row<'_> {
+    /// Whether the cell is a window of fixed length; request-count and burst cells count whole requests.
+    pub fn is_window(&self) -> bool {
+        self.at.phase == Phase::Decode && !matches!(self.raw.benchmark_mode.as_deref(), Some("request-count" | "burst-e2e"))
+    }
+
+    /// Whether the tokens were counted by the client from the engine's usage reports.
+    pub fn counted_by_usage(&self) -> bool {
+        matches!(self.raw.aggregate_source.as_deref(), Some("openai_continuous_usage" | "openai_completed_usage"))
+    }
+}
+
+/// Whether two numbers are equal within a share of the larger one.
+pub(crate) fn near(a: f64, b: f64, share: f64) -> bool {
+    (a - b).abs() <= share * a.abs().max(b.abs()) + f64::MIN_POSITIVE
+}
+
+/// All findings on a document, most severe first; equal ones in the order of the checks.
+pub(crate) fn run(input: &Input<'_>) -> Vec<Finding> {
+    let groups: [fn(&Input<'_>) -> Vec<Finding>; 10] = [
+        arithmetic::check,
+        samples::check,
+        scheduler::check,
+        timing::check,
+        event_log::check,
+        rounding::check,
+        prefill::check,
+        structure::check,
+        trends::check,
+        provenance::check,
+    ];
+    merge(groups.iter().flat_map(|group| group(input)).collect())
+}
+
+/// Findings of one code and severity become one with all cells; the first keeps its message and values.
+pub(crate) fn merge(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut merged: Vec<Finding> = Vec::new();
+    for finding in findings {
+        match merged.iter_mut().find(|known| known.code == finding.code && known.severity == finding.severity) {
+            Some(known) => {
+                known.cells.extend(finding.cells);
+            }
+            None => merged.push(finding),
+        }
+    }
+    for finding in &mut merged {
+        finding.cells.sort_unstable();
+        finding.cells.dedup();
+    }
+    merged.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    merged
 }

@@ -14,6 +14,9 @@ pub struct Version {
 
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
+    /// `rigmark-measure 0.1.0`: another program that writes the same shape.
+    pub client: Option<String>,
+    pub engine_version: Option<String>,
     pub engine: Option<String>,
     pub model: Option<String>,
     /// Local time without zone, written when the run was saved.
@@ -184,4 +187,6 @@ pub struct Document {
     pub summary: Option<Vec<SummaryEntry>>,
     pub burst_summary: Option<Vec<SummaryEntry>>,
     pub hardware: SeenHardware,
+    /// The engine was reached on the client's own machine.
+    pub server_is_local: bool,
 }

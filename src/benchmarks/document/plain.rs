@@ -7,6 +7,7 @@ use super::CELLS_MAX;
 use super::fields::{Fields, Place, clean};
 use super::model::{Args, Document, Metadata, RawCell, RawPrefill, Sample, Stats, SummaryEntry, Version};
 use crate::benchmarks::json::{Unreadable, UnreadableCode};
+use crate::benchmarks::redact::LOOPBACK;
 use crate::benchmarks::verdict::{SeenGpu, SeenHardware};
 
 const CONCURRENCY_MAX: u64 = 1_000_000;
@@ -49,6 +50,7 @@ pub(super) fn read(top: Fields<'_>) -> Result<Document, Unreadable> {
         summary: summary(&top, "summary_table")?,
         burst_summary: summary(&top, "burst_summary_table")?,
         hardware: startup.map(|s| seen_by_client(&s)).unwrap_or_default(),
+        server_is_local: metadata_fields.text("server")?.is_some_and(|server| server == LOOPBACK),
         cells,
     };
     telemetry_hardware(results, &mut document.hardware);
@@ -80,6 +82,8 @@ fn metadata(fields: &Fields<'_>) -> Result<Metadata, Unreadable> {
     let timestamp_text = fields.text("timestamp")?;
     let timestamp = timestamp_text.and_then(|t| NaiveDateTime::parse_from_str(t, "%Y-%m-%dT%H:%M:%S%.f").ok());
     let metadata = Metadata {
+        client: fields.lenient_text("client"),
+        engine_version: fields.lenient_text("engine_version"),
         engine: fields.shown("engine")?,
         model: fields.shown("model")?,
         timestamp,

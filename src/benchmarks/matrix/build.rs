@@ -78,6 +78,7 @@ struct Limits {
     max_model_len: Option<u64>,
     max_running: Option<u64>,
     planned_out: Vec<(u64, u64)>,
+    skipped: Vec<(u64, u32)>,
 }
 
 impl Limits {
@@ -89,6 +90,7 @@ impl Limits {
             max_model_len: log::max_model_len(document),
             max_running: log::max_running(document),
             planned_out: wrapper.map(|w| w.plan_skipped.clone()).unwrap_or_default(),
+            skipped: log::skipped(document),
         }
     }
 }
@@ -104,6 +106,8 @@ fn absent(context: u64, concurrency: u32, limits: &Limits, interrupted: bool) ->
         (CellStatus::NotRun, Some(NotRunReason::MaxRunning))
     } else if limits.planned_out.contains(&(context, u64::from(concurrency))) {
         (CellStatus::Skipped, Some(NotRunReason::Planned))
+    } else if limits.skipped.contains(&(log::printed(context), concurrency)) {
+        (CellStatus::Skipped, None)
     } else if interrupted {
         (CellStatus::NotRun, Some(NotRunReason::Interrupted))
     } else {

@@ -20,8 +20,12 @@ use crate::{
     },
     ctx::Ctx,
     db::Tx,
-    identity::{self, Caller},
-    ledger, machines,
+    identity::{self, Actor, Caller},
+    ledger::{
+        self,
+        model::{HoldRequest, derived_id},
+    },
+    machines,
     market::{self, service::ListingTerms},
     rentals::model::RentalView,
 };
@@ -201,6 +205,13 @@ fn draft(
     })
 }
 
+const fn ledger_actor(caller: &Caller) -> ledger::Actor {
+    match caller.actor {
+        Actor::User => ledger::Actor::User(caller.user_id),
+        Actor::ApiKey(id) => ledger::Actor::ApiKey(id),
+    }
+}
+
 async fn store(
     tx: &mut Tx<'_>,
     caller: &Caller,
@@ -211,14 +222,15 @@ async fn store(
 ) -> Result<()> {
     queries::rental_insert(tx, rental).await?;
     let amount = state::first_hold(&rental.terms(), whole_seconds)?;
-    let hold = ledger::service::HoldRequest {
+    let hold = HoldRequest {
         id: rental.hold_id,
-        transfer_id: ledger::service::derived_id(&["rental", &rental.id.to_string(), "0"]),
+        transfer_id: derived_id(&["rental", &rental.id.to_string(), "0"]),
         account: rental.renter_account_id,
         rental: Some(rental.id),
         amount,
-        actor: caller.actor,
+        actor: ledger_actor(caller),
         business_at: now,
+        expires_at: None,
     };
     ledger::service::hold(tx, hold).await?;
     market::service::set_taken(tx, terms.listing_id, true).await?;

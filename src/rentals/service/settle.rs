@@ -13,7 +13,11 @@ use crate::{
     base::{Error, Money, Result},
     config::Tunables,
     db::Tx,
-    ledger, machines, market,
+    ledger::{
+        self, Charge,
+        model::{Capture, derived_id},
+    },
+    machines, market,
 };
 
 /// While active the hold is kept ahead of use by this much …
@@ -213,20 +217,21 @@ async fn charge_through(tx: &mut Tx<'_>, rental: &mut Rental, row: &mut SegmentR
 
 /// Moves `gross` from the hold to the host and the platform. The fee is cumulative too, so that rounding never adds up (money.md 4).
 async fn capture(tx: &mut Tx<'_>, rental: &mut Rental, gross: Money, at: DateTime<Utc>) -> Result<()> {
-    let gross_total = rental.gross_posted_micros.plus(gross)?;
+    let posted = Charge::new(rental.gross_posted_micros, rental.fee_posted_micros)?;
     let basis_points = u16::try_from(rental.fee_basis_points).map_err(Error::internal)?;
-    let fee = gross_total.fee(basis_points)?.minus(rental.fee_posted_micros)?;
-    let id = next_transfer(rental);
-    ledger::service::capture(tx, rental.hold_id, id, gross, fee, rental.host_account_id, at).await?;
-    rental.gross_posted_micros = gross_total;
-    rental.fee_posted_micros = rental.fee_posted_micros.plus(fee)?;
+    let charge = Charge::after(posted, gross, basis_points)?;
+    let capture = Capture { hold: rental.hold_id, transfer_id: next_transfer(rental), charge, host: rental.host_account_id, business_at: at };
+    ledger::service::capture(tx, capture).await?;
+    let posted = posted.plus(charge)?;
+    rental.gross_posted_micros = posted.gross();
+    rental.fee_posted_micros = posted.fee();
     Ok(())
 }
 
 /// The id of the rental's next transfer. The counter moves in the same transaction, so a step that is repeated after a crash finds its own.
 fn next_transfer(rental: &mut Rental) -> crate::base::id::TransferId {
     rental.transfer_sequence = rental.transfer_sequence.saturating_add(1);
-    ledger::service::derived_id(&["rental", &rental.id.to_string(), &rental.transfer_sequence.to_string()])
+    derived_id(&["rental", &rental.id.to_string(), &rental.transfer_sequence.to_string()])
 }
 
 /// Ends the rental as of `at`: the least length where it is owed, the rest of the hold back, the machine free.

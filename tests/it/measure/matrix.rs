@@ -63,6 +63,9 @@ fn check_cell(document: &Value, cell: &Value) {
     for sample in samples {
         let itl = number(sample, "inter_token_latency_avg");
         assert!(itl == 0.0 || number(sample, "output_tps_per_user") == 1.0 / itl, "I4");
+        let (latency, tokens) = (number(sample, "latency"), number(sample, "output_tokens"));
+        let parts = number(sample, "ttft") + itl * (tokens - 1.0);
+        assert!(latency == 0.0 || (parts / latency - 1.0).abs() < 1e-9, "a completed request's latency is not the sum of its parts");
     }
     assert_eq!(cell["request_count"], samples.len(), "I4");
     assert_eq!(cell["completed_request_count"], samples.iter().filter(|s| s["completed"] == true).count(), "I4");

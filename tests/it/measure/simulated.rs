@@ -9,6 +9,7 @@ use rigmark::measure::cell::{CellPlan, CellRecord, run_cell};
 use rigmark::measure::inspect::{EngineKind, Gauges};
 use rigmark::measure::simulated::law::{self, SpeedLaw};
 use rigmark::measure::simulated::{self, SimulatedConfig, SimulatedEngine};
+use rigmark::measure::spot::{SpotMeter, SpotPlan};
 use rigmark::measure::stream::{StreamRecord, request_body, run_request};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -267,4 +268,24 @@ async fn several_engines_live_side_by_side_and_one_can_be_slowed_or_stopped() {
     first.stop().await;
     assert!(running.await.unwrap().error.is_some(), "the answer breaks off");
     ask(&client, &second_target, "hello", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spot_measurement_agrees_with_the_law_and_sees_a_slowed_engine() {
+    let config = SimulatedConfig::at_speed("m", 250.0, 20_000.0).unwrap();
+    let law = config.law;
+    let (engine, client, target) = start(config);
+    let meter = SpotMeter::start(&client, &target, None, 3_000).await.unwrap();
+    let plan = SpotPlan { context_tokens: 3_000, concurrency: 3, window: Duration::from_millis(600), max_tokens: 4_096 };
+    let spot = meter.measure(&plan).await.unwrap();
+    let (prefill, speed) = (spot.prefill.unwrap(), spot.cell.speed());
+    let read = law.read(0, prefill.prompt_tokens).as_secs_f64();
+    assert!((prefill.ttft_seconds / read - 1.0).abs() < 0.1, "{} instead of {read}", prefill.ttft_seconds);
+    let total = 3.0 / law.decode_step(3, 3_150.0).as_secs_f64();
+    assert!((speed.total_tokens_per_second / total - 1.0).abs() < 0.05, "{speed:?} instead of {total}");
+    assert_eq!(speed.text_chunks_share, 1.0);
+    engine.set_speed_factor(0.5);
+    let slowed = meter.measure(&plan).await.unwrap().cell.speed();
+    let share = slowed.total_tokens_per_second / speed.total_tokens_per_second;
+    assert!((share - 0.5).abs() < 0.03, "{share}");
 }

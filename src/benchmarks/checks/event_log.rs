@@ -1,0 +1,245 @@
+//! I6: the log repeats every cell in its own words, with a clock.
+
+use std::collections::BTreeMap;
+
+use super::{CellRef, Finding, Input, Phase, Row, Severity};
+use crate::benchmarks::log::{DAY_SECONDS, Event, Log, printed};
+use crate::benchmarks::matrix::CellStatus;
+use chrono::Timelike;
+
+/// A speed is printed with one decimal.
+const PRINTED: f64 = 0.05 + 1e-6;
+const CLOCK_SLACK_SECONDS: f64 = 2.0;
+const CELL_SLACK_SECONDS: f64 = 3.0;
+/// The document is saved within moments of the last line.
+const SAVE_SECONDS_MAX: i64 = 900;
+const PAST_SHOWN: i64 = 2;
+
+/// Context as printed, and concurrency.
+type Place = (u64, u32);
+
+/// A finished cell in the log.
+struct Done {
+    place: Place,
+    order: usize,
+    tps: Option<f64>,
+    start: Option<i64>,
+    opened: Option<i64>,
+    timed_out: bool,
+    end: i64,
+}
+
+pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
+    let document = input.document;
+    if !input.era.must_have_window() {
+        return Vec::new();
+    }
+    let rows: Vec<Row<'_>> = input.rows().collect();
+    let measured = rows.iter().filter(|row| row.status.is_measured()).count();
+    let log = Log::of(document);
+    let done = finished(&log);
+    if measured > 0 && done.is_empty() {
+        let message = "The event log does not show a single finished cell.";
+        return vec![Finding::suspicious("log_missing", message)];
+    }
+    let mut findings = cells(input, &log, &rows, &done);
+    findings.extend(prefill(input, &log));
+    findings.extend(clock(&log, document.metadata.timestamp.map(|t| t.time().num_seconds_from_midnight())));
+    findings.extend(budget(input, &log));
+    findings
+}
+
+/// The finished cells in the order of the log, without the hidden warm-up cell.
+fn finished(log: &Log) -> Vec<Done> {
+    let mut done = Vec::new();
+    let mut warming = false;
+    let mut current: Option<(Place, i64, Option<(i64, bool)>)> = None;
+    // A log that starts inside the warm-up cell shows its end only.
+    let cut_warmup = log.events().find_map(|event| match event {
+        Event::WarmupStart => Some(false),
+        Event::WarmupDone => Some(true),
+        _ => None,
+    });
+    if cut_warmup == Some(true) {
+        warming = true;
+    }
+    for line in &log.lines {
+        match line.event {
+            Event::WarmupStart => warming = true,
+            Event::WarmupDone => warming = false,
+            _ if warming => {}
+            Event::CellStart { context, concurrency } => current = Some(((context, concurrency), line.seconds, None)),
+            Event::WindowOpens { context, concurrency, timed_out } => match &mut current {
+                Some((place, _, opened)) if *place == (context, concurrency) => *opened = Some((line.seconds, timed_out)),
+                // The cell's start is cut off.
+                _ => current = Some(((context, concurrency), i64::MIN, Some((line.seconds, timed_out)))),
+            },
+            Event::CellDone { context, concurrency, tps } => {
+                let place = (context, concurrency);
+                let own = current.take().filter(|(started, ..)| *started == place);
+                let opened = own.as_ref().and_then(|(_, _, opened)| *opened);
+                done.push(Done {
+                    place,
+                    order: done.len(),
+                    tps,
+                    start: own.map(|(_, start, _)| start).filter(|start| *start != i64::MIN),
+                    opened: opened.map(|(seconds, _)| seconds),
+                    timed_out: opened.is_some_and(|(_, timed_out)| timed_out),
+                    end: line.seconds,
+                });
+            }
+            _ => {}
+        }
+    }
+    done
+}
+
+/// Pairs lines and cells of the same coordinates from the end: only the start of a log can be lost.
+fn cells(input: &Input<'_>, log: &Log, rows: &[Row<'_>], done: &[Done]) -> Vec<Finding> {
+    let mut lines: BTreeMap<Place, Vec<&Done>> = BTreeMap::new();
+    for line in done {
+        lines.entry(line.place).or_default().push(line);
+    }
+    let mut findings = Vec::new();
+    let mut unmatched: Vec<usize> = Vec::new();
+    let mut first_matched = usize::MAX;
+    for (index, row) in rows.iter().enumerate().rev() {
+        match lines.get_mut(&(printed(row.at.context_tokens), row.at.concurrency)).and_then(Vec::pop) {
+            Some(line) => {
+                first_matched = index;
+                findings.extend(line_of_cell(input, *row, line));
+            }
+            None => unmatched.push(index),
+        }
+    }
+    let leftover = lines.into_values().flatten().map(|line| (line.order, line.place));
+    for (_, (context_tokens, concurrency)) in leftover {
+        let message = "The event log shows a finished cell that the results do not have.";
+        let at = CellRef { phase: Phase::Decode, context_tokens, concurrency };
+        findings.push(Finding::new("log_cell_not_in_results", input.exact, message).at(at));
+    }
+    let lost = |row: &Row<'_>, index: usize| row.status.is_measured() && (log.complete || index > first_matched);
+    for row in unmatched.into_iter().filter_map(|index| rows.get(index).filter(|row| lost(row, index))) {
+        let message = "The event log has no line for a measured cell, though it has those before and after.";
+        findings.push(Finding::new("cell_not_in_log", input.exact, message).at(row.at));
+    }
+    findings
+}
+
+fn line_of_cell(input: &Input<'_>, row: Row<'_>, line: &Done) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let tps = row.raw.aggregate_tps.unwrap_or_default();
+    let logged = line.tps.unwrap_or_default();
+    if !row.status.is_measured() {
+        findings.extend(line_of_failed_cell(input, row, logged));
+        return findings;
+    }
+    if (logged - tps).abs() > PRINTED {
+        let message = "The event log shows another total for the cell.";
+        findings.push(Finding::new("log_total_mismatch", input.exact, message).at(row.at).values(format!("{tps:.1}"), logged));
+    }
+    findings.extend(times_of_cell(input, row, line));
+    findings
+}
+
+/// A cell that did not run has no line with a total. From 0.6 on a run may be judged after its line was written, so that is only suspicious.
+fn line_of_failed_cell(input: &Input<'_>, row: Row<'_>, logged: f64) -> Option<Finding> {
+    if logged <= 0.0 {
+        return None;
+    }
+    let judged_later = matches!(row.status, CellStatus::Loop | CellStatus::Error) && row.raw.aggregate_tps.is_some_and(|tps| tps < 0.0);
+    let severity = if judged_later { Severity::Suspicious } else { input.exact };
+    let message = "The event log shows a total for a cell that the results call failed or not run.";
+    Some(Finding::new("log_contradicts_status", severity, message).at(row.at).values(row.status.as_str(), logged))
+}
+
+fn times_of_cell(input: &Input<'_>, row: Row<'_>, line: &Done) -> Vec<Finding> {
+    let raw = row.raw;
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a few days")]
+    let between = |from: Option<i64>, to: Option<i64>| Some((to? - from?) as f64);
+    let window = if row.is_window() { input.document.metadata.duration_per_test } else { raw.measurement_seconds };
+    let mut pairs = vec![("the window", between(line.opened, Some(line.end)), window, CLOCK_SLACK_SECONDS, input.exact)];
+    if row.is_window() {
+        pairs.push(("the warm-up", between(line.start, line.opened), raw.warmup_duration, CLOCK_SLACK_SECONDS, Severity::Suspicious));
+        pairs.push(("the cell", between(line.start, Some(line.end)), raw.wall_time, CELL_SLACK_SECONDS, Severity::Suspicious));
+    }
+    let mut findings = Vec::new();
+    for (what, logged, stated, slack, severity) in pairs {
+        let (Some(logged), Some(stated)) = (logged, stated) else { continue };
+        if (logged - stated).abs() > slack {
+            let message = format!("By the event log's clock {what} took another time.");
+            findings.push(Finding::new("log_time_mismatch", severity, message).at(row.at).values(stated, logged));
+        }
+    }
+    if row.is_window() && line.opened.is_some() && raw.warmup_timed_out.is_some_and(|flag| flag != line.timed_out) {
+        let message = "The event log and the flag disagree on whether the warm-up timed out.";
+        findings.push(Finding::suspicious("log_time_mismatch", message).at(row.at));
+    }
+    findings
+}
+
+/// The last line of a prefill repeats its rate as a whole number.
+fn prefill(input: &Input<'_>, log: &Log) -> Vec<Finding> {
+    let mut lines: BTreeMap<u64, f64> = BTreeMap::new();
+    for event in log.events() {
+        if let Event::PrefillDone { context, tps } = event {
+            lines.insert(*context, *tps);
+        }
+    }
+    let mut findings = Vec::new();
+    let alike = |context: u64| input.document.prefill.iter().filter(|row| printed(row.context_tokens) == printed(context)).count() > 1;
+    for row in input.document.prefill.iter().filter(|row| row.samples != Some(0.0)) {
+        let at = CellRef { phase: Phase::Prefill, context_tokens: row.context_tokens, concurrency: 1 };
+        let scout = matches!(row.method.as_deref(), Some("integrated_scout" | "scout_only"));
+        if alike(row.context_tokens) {
+            lines.remove(&printed(row.context_tokens));
+            continue;
+        }
+        match (lines.remove(&printed(row.context_tokens)), row.tok_per_sec) {
+            (Some(logged), Some(rate)) if (logged - rate).abs() > 0.5 => {
+                let message = "The event log shows another prefill rate.";
+                findings.push(Finding::new("log_prefill_mismatch", input.exact, message).at(at).values(rate, logged));
+            }
+            (None, Some(_)) if scout && log.complete => {
+                let message = "The event log has no line for a prefill row.";
+                findings.push(Finding::suspicious("log_prefill_mismatch", message).at(at));
+            }
+            _ => {}
+        }
+    }
+    for (context_tokens, rate) in lines {
+        let at = CellRef { phase: Phase::Prefill, context_tokens, concurrency: 1 };
+        let message = "The event log shows a prefill that the document does not have.";
+        findings.push(Finding::new("log_prefill_mismatch", input.exact, message).at(at).values("a row", rate));
+    }
+    findings
+}
+
+/// The clock never runs backwards, and the document was saved soon after its last line. Its zone is unknown, its seconds are not.
+fn clock(log: &Log, saved: Option<u32>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if log.backwards > PAST_SHOWN {
+        let message = "The event log's clock runs backwards.";
+        findings.push(Finding::suspicious("log_clock", message).values("0", log.backwards));
+    }
+    if let (Some(last), Some(saved)) = (log.lines.last(), saved) {
+        let gap = (i64::from(saved) - last.seconds).rem_euclid(DAY_SECONDS);
+        if gap > SAVE_SECONDS_MAX && gap < DAY_SECONDS - PAST_SHOWN {
+            let message = "The document was not saved when its event log ends.";
+            findings.push(Finding::suspicious("log_clock", message).values(format!("at most {SAVE_SECONDS_MAX} s"), gap));
+        }
+    }
+    if log.unreadable > 0 {
+        findings.push(Finding::suspicious("log_clock", "Lines of the event log have no clock.").values("0", log.unreadable));
+    }
+    findings
+}
+
+fn budget(input: &Input<'_>, log: &Log) -> Option<Finding> {
+    let logged = log.events().find_map(|event| if let Event::KvBudget(tokens) = event { Some(*tokens) } else { None })?;
+    let stated = input.document.metadata.max_total_tokens?;
+    (logged != stated).then(|| {
+        let message = "The event log shows another KV cache budget.";
+        Finding::suspicious("kv_budget_mismatch", message).values(stated, logged)
+    })
+}

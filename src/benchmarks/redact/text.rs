@@ -1,0 +1,208 @@
+//! Patterns in free text: addresses, paths, bus ids, secrets, and words known to be host names.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::REDACTED;
+
+/// (what the text must hold to be worth the pattern, pattern, replacement), applied in this order. No replacement matches a pattern.
+const PATTERNS: &[(&[&str], &str, &str)] = &[
+    // scheme://user:password@host:port/path?query
+    (&["://"], r#"\b([A-Za-z][A-Za-z0-9+.-]{1,20})://[^\s"'<>\[\]]+"#, "$1://[redacted]"),
+    (&["@"], r"[A-Za-z0-9._%+-]+@[A-Za-z0-9][A-Za-z0-9.-]*", "[address]"),
+    // UUIDs, of GPUs and of anything else
+    (&["-"], r"(?i)\b(?:(?:GPU|MIG)-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "[uuid]"),
+    // PCI: domain:bus:device.function, with or without the domain
+    (&[":"], r"(?i)\b(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", "[bus]"),
+    // MAC and IPv6
+    (&[":"], r"(?i)\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b", "[address]"),
+    (&[":"], r"(?i)\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){3,6}:[0-9a-f]{1,4}\b", "[address]"),
+    (&["."], r"\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?::\d{1,5})?\b", "[address]"),
+    (&["localhost:"], r"\blocalhost:\d{1,5}\b", "[address]"),
+    // Keys and tokens by their makers' prefixes, and JSON web tokens
+    (
+        &["_", "-"],
+        r"\b(?:hf_|lilb_|rmk_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|sk_live_|sk_test_|rk_live_|rk_test_|whsec_|xox[abpr]-|nvapi-|AIza)[A-Za-z0-9_-]{8,}",
+        REDACTED,
+    ),
+    (&["eyJ"], r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", REDACTED),
+    (&["AKIA"], r"\bAKIA[0-9A-Z]{12,}", REDACTED),
+    (&["earer ", "asic "], r"(?i)\b(bearer|basic) +[A-Za-z0-9._~+/=-]{6,}", "$1 [redacted]"),
+    // Environment assignments: NAME=value
+    (&["="], r#"\b([A-Z][A-Z0-9_]{2,})=(?:"[^"]*"|'[^']*'|[^\s"'\[;,]+)"#, "$1=[redacted]"),
+    // Paths of persons and projects; system paths and API routes tell nothing
+    (&["\\"], r#"(^|[\s"'=(,\[])(?:[A-Za-z]:\\|\\\\)[^\s"',;|<>]+"#, "$1[path]"),
+    (&["/"], r#"(^|[\s"'=:(,;\[])(~?/[^\s"',;:|<>()\[\]]+)"#, "path"),
+];
+/// First parts of paths that are the same on every machine.
+const PUBLIC_ROOTS: &[&str] = &[
+    "proc", "etc", "sys", "dev", "usr", "lib", "lib64", "bin", "sbin", "opt", "boot", "v1", "metrics", "health", "healthz", "version",
+    "api",
+];
+/// A parts of a name that make it a secret's name.
+const SECRET_PARTS: &[&str] = &["token", "password", "passwd", "secret", "apikey", "credential", "credentials", "authorization", "bearer"];
+const KEY_OWNERS: &[&str] = &["api", "access", "private", "auth", "secret", "signing"];
+/// Shorter words are too likely to mean something else.
+const HOST_CHARS_MIN: usize = 3;
+
+static COMPILED: LazyLock<Vec<(&'static [&'static str], Regex, &'static str)>> = LazyLock::new(|| {
+    PATTERNS.iter().filter_map(|(hints, pattern, with)| Regex::new(pattern).ok().map(|regex| (*hints, regex, *with))).collect()
+});
+static GPU_UUID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\b(?:GPU|MIG)-([0-9a-f]{8}-[0-9a-f-]{27})\b").ok());
+
+/// Whether every pattern compiled; a test asks, so that none can drop out unseen.
+pub fn patterns_complete() -> bool {
+    COMPILED.len() == PATTERNS.len() && GPU_UUID.is_some()
+}
+
+/// Redacts free text by the patterns.
+pub fn text(text: &str) -> String {
+    patterns(text).unwrap_or_else(|| text.to_owned())
+}
+
+/// Redacts a command line: as text, and the values of flags whose name says secret.
+pub fn command(line: &str) -> String {
+    Words::default().scrub_command(line)
+}
+
+/// Redacts text, but keeps the last part of a path: `/data/models/Qwen3-8B` is a model's name after all.
+pub(super) fn path_keeping_name(original: &str) -> String {
+    let looks_like_path = original.starts_with(['/', '~']) || original.starts_with("./") || original.starts_with("../");
+    match original.rsplit_once('/') {
+        Some((parents, name)) if looks_like_path && parents.contains('/') && !name.is_empty() => format!("[path]/{}", text(name)),
+        _ => text(original),
+    }
+}
+
+pub(super) fn is_placeholder(text: &str) -> bool {
+    text.starts_with('[') && text.ends_with(']')
+}
+
+pub(super) fn gpu_uuids(text: &str) -> impl Iterator<Item = String> + '_ {
+    let matches = GPU_UUID.as_ref().filter(|_| text.contains('-')).map(|regex| regex.captures_iter(text));
+    matches.into_iter().flatten().filter_map(|c| c.get(1).map(|m| m.as_str().to_ascii_lowercase()))
+}
+
+/// `api_key`, `--hf-token`, `DB_PASSWORD`: the last part says secret, or it is a key of something. `max_tokens` and `token_source` are not.
+pub(super) fn is_secret_name(name: &str) -> bool {
+    let lower = name.trim_start_matches('-').to_ascii_lowercase();
+    let parts: Vec<&str> = lower.split(['-', '_', '.']).filter(|part| !part.is_empty()).collect();
+    match parts.as_slice() {
+        [.., owner, "key" | "keys"] => KEY_OWNERS.contains(owner),
+        [.., last] => SECRET_PARTS.contains(last),
+        [] => false,
+    }
+}
+
+/// `None` when no pattern matches.
+fn patterns(original: &str) -> Option<String> {
+    let mut current: Option<String> = None;
+    for (hints, regex, with) in COMPILED.iter() {
+        let text = current.as_deref().unwrap_or(original);
+        if !hints.iter().any(|hint| text.contains(hint)) {
+            continue;
+        }
+        let replaced = if *with == "path" { regex.replace_all(text, path) } else { regex.replace_all(text, *with) };
+        if let std::borrow::Cow::Owned(replaced) = replaced
+            && replaced != text
+        {
+            current = Some(replaced);
+        }
+    }
+    current
+}
+
+fn path(captures: &Captures<'_>) -> String {
+    let before = captures.get(1).map_or("", |m| m.as_str());
+    let path = captures.get(2).map_or("", |m| m.as_str());
+    let root = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let public = !path.starts_with('~') && PUBLIC_ROOTS.contains(&root);
+    if public || root.is_empty() { format!("{before}{path}") } else { format!("{before}[path]") }
+}
+
+/// Patterns and the host names of one document.
+#[derive(Default)]
+pub(super) struct Words {
+    hosts: Vec<String>,
+}
+
+impl Words {
+    /// Longest first, so that a name is not cut by a shorter one inside it.
+    pub(super) fn new(hosts: BTreeSet<String>) -> Self {
+        let usable = |host: &String| {
+            host.chars().count() >= HOST_CHARS_MIN
+                && !is_placeholder(host)
+                && !host.contains(char::is_whitespace)
+                && host.parse::<f64>().is_err()
+        };
+        let mut hosts: Vec<String> = hosts.into_iter().filter(usable).collect();
+        hosts.sort_by_key(|host| std::cmp::Reverse(host.len()));
+        Self { hosts }
+    }
+
+    /// `None`: nothing to redact.
+    pub(super) fn scrub(&self, original: &str) -> Option<String> {
+        let hidden = self.hide_hosts(original);
+        patterns(hidden.as_deref().unwrap_or(original)).or(hidden)
+    }
+
+    /// Host names as whole words.
+    fn hide_hosts(&self, original: &str) -> Option<String> {
+        let mut current: Option<String> = None;
+        for host in &self.hosts {
+            let text = current.as_deref().unwrap_or(original);
+            if !text.contains(host.as_str()) {
+                continue;
+            }
+            let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+            let mut out = String::with_capacity(text.len());
+            let mut rest = text;
+            while let Some(at) = rest.find(host.as_str()) {
+                let (head, tail) = rest.split_at(at);
+                let (word, tail) = tail.split_at(host.len());
+                let inside = head.chars().next_back().or_else(|| out.chars().next_back()).is_some_and(part) || tail.starts_with(part);
+                out.push_str(head);
+                out.push_str(if inside { word } else { "[host]" });
+                rest = tail;
+            }
+            out.push_str(rest);
+            current = Some(out);
+        }
+        current.filter(|text| text != original)
+    }
+
+    pub(super) fn scrub_command(&self, line: &str) -> String {
+        // Line by line and word by word, with the spacing kept: a launch command is shown as it was typed.
+        let lines = line.split('\n').map(|line| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            self.scrub_argv(&words).join(" ")
+        });
+        let joined = lines.collect::<Vec<_>>().join("\n");
+        self.scrub(&joined).unwrap_or(joined)
+    }
+
+    /// The arguments of a command: the value after a secret's flag goes, the model after `serve` or `--model` keeps its name.
+    pub(super) fn scrub_argv(&self, argv: &[String]) -> Vec<String> {
+        let mut after: Option<&str> = None;
+        let mut out = Vec::with_capacity(argv.len());
+        for word in argv {
+            let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+            let secret_flag = word.starts_with('-') && is_secret_name(name);
+            out.push(match (after, value) {
+                _ if word.is_empty() => String::new(),
+                (Some("secret"), _) => REDACTED.to_owned(),
+                (Some("model"), _) => path_keeping_name(word),
+                (_, Some(_)) if secret_flag => format!("{name}={REDACTED}"),
+                _ => self.scrub(word).unwrap_or_else(|| word.clone()),
+            });
+            if !word.is_empty() {
+                let model_flag =
+                    matches!(word.as_str(), "serve" | "--model" | "--model-path" | "-m" | "--tokenizer" | "--served-model-name");
+                after = if secret_flag && value.is_none() { Some("secret") } else { model_flag.then_some("model") };
+            }
+        }
+        out
+    }
+}
