@@ -50,7 +50,7 @@ pub async fn challenge_fetch(auth: Auth<scope::MachinesRead>, id: Path<Challenge
     responses((status = 201, body = RunView), AuthProblems, InputProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
 #[post("/api/v1/matrix-runs")]
 pub async fn run_upload(auth: Auth<scope::RunsWrite>, body: RawBody<RUN_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
-    let run = service::upload(&ctx, &auth.caller, (**body).clone()).await?;
+    let run = service::upload(&ctx, &auth.caller, (*body.0).clone()).await?;
     Ok(HttpResponse::Created().json(run))
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use actix_web::{HttpRequest, HttpResponse, Responder, get, post};
+use actix_web::{HttpRequest, HttpResponse, Responder, get, http::StatusCode, post};
 use bytes::Bytes;
 use futures::stream;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -47,7 +47,7 @@ pub struct RentalListQuery {
 #[post("/api/v1/rentals")]
 pub async fn rental_create(auth: Auth<scope::RentalsWrite>, idem: Idem, body: Json<RentRequest>, ctx: Ctx) -> Result<impl Responder> {
     let claim = idem.claim(auth.caller.account_id, &body);
-    idempotency::once(&ctx, claim, async |tx| Ok((201, service::accept(&ctx, tx, &auth.caller, &body).await?))).await
+    idempotency::once(&ctx, claim, async |tx| Ok((StatusCode::CREATED, service::accept(&ctx, tx, &auth.caller, &body).await?))).await
 }
 
 /// List rentals
@@ -99,7 +99,7 @@ pub async fn rental_extend(
 ) -> Result<impl Responder> {
     let (account, id) = (auth.caller.account_id, id.into_inner());
     let claim = idem.claim(account, &body);
-    idempotency::once(&ctx, claim, async |tx| Ok((200, service::extend(&ctx, tx, account, id, &body).await?))).await
+    idempotency::once(&ctx, claim, async |tx| Ok((StatusCode::OK, service::extend(&ctx, tx, account, id, &body).await?))).await
 }
 
 /// What a rental has cost and why

@@ -18,7 +18,7 @@ use crate::{
         Error, Result,
         id::{AccountId, RunId},
     },
-    catalog::{Catalog, ModelMatch},
+    catalog::{Catalog, HardwareKind, ModelMatch},
     ctx::Ctx,
     db::Conn,
     identity,
@@ -232,7 +232,7 @@ fn hardware_view(run: &Run, detail: &RunDetail) -> HardwareView {
     let named = Some(claim.gpu).filter(|g| !g.is_empty());
     HardwareView {
         slug: run.hardware_slug.clone(),
-        kind: model.map(|m| m.kind.label().to_owned()).or(claim.kind),
+        kind: model.map(|m| kind_name(m.kind).to_owned()).or(claim.kind),
         gpu: model.map(|m| m.name.clone()).or(named).or(seen_name),
         gpu_count: run.gpu_count.or_else(|| seen.gpu_count.and_then(|c| i32::try_from(c).ok())),
         vram_gib: claim.vram_gib.or_else(|| model.and_then(|m| m.memory_gib)),
@@ -241,6 +241,17 @@ fn hardware_view(run: &Run, detail: &RunDetail) -> HardwareView {
         os: claim.os.or_else(|| seen.os.clone()),
         driver: claim.driver.or_else(|| seen.driver.clone()),
         power_limit_w: claim.power_limit_w.or_else(|| seen.gpus.first().and_then(|g| g.power_limit_w)),
+    }
+}
+
+/// The kind in the words of the page.
+const fn kind_name(kind: HardwareKind) -> &'static str {
+    match kind {
+        HardwareKind::DiscreteGpu => "Discrete GPU",
+        HardwareKind::IntegratedGpu => "Integrated GPU",
+        HardwareKind::UnifiedMemory => "Unified memory",
+        HardwareKind::Cpu => "CPU",
+        HardwareKind::Accelerator => "Accelerator",
     }
 }
 

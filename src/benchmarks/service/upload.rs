@@ -226,7 +226,7 @@ fn context(
 ) -> Result<AssessContext> {
     let answer = match challenge {
         Some(challenge) => {
-            let facts = AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len };
+            let facts = AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len, kv_tokens: None };
             Some((challenge.spec()?, facts))
         }
         None => None,
@@ -271,11 +271,9 @@ async fn with_copies(
         findings.push(duplicate_finding(false));
     }
     if !assessment.device_hashes.is_empty()
-        && let Some(first) =
-            queries::run_list_alike(conn, "device", &assessment.device_hashes, 1, caller.account_id, machine).await?.first()
+        && queries::mark_seen_elsewhere(conn, "device", &assessment.device_hashes, caller.account_id, machine).await?
     {
-        let message = format!("A GPU with the same identifier is in {} of another account or machine.", first.run_id);
-        findings.push(Finding::suspicious("device_seen", message));
+        findings.push(device_finding());
     }
     for (kind, value) in [("nonce", &assessment.nonce), ("tool_run", &assessment.run_id)] {
         let Some(value) = value else { continue };
