@@ -2,9 +2,11 @@
 
 pub mod clock;
 pub mod error;
+pub mod given;
 pub mod id;
 pub mod money;
 pub mod offload;
+pub mod seal;
 pub mod secret;
 pub mod units;
 

@@ -159,6 +159,70 @@ diesel::table! {
 }
 
 diesel::table! {
+    listings (id) {
+        id -> Uuid,
+        machine_id -> Uuid,
+        account_id -> Uuid,
+        state -> Text,
+        off_market_reason -> Nullable<Text>,
+        price_per_hour_micros -> Int8,
+        min_hours -> Int4,
+        max_hours -> Nullable<Int4>,
+        available_until -> Nullable<Timestamptz>,
+        description -> Text,
+        run_id -> Nullable<Uuid>,
+        valid_until -> Nullable<Timestamptz>,
+        is_taken -> Bool,
+        hardware_slug -> Text,
+        gpu_count -> Int4,
+        vram_gib -> Nullable<Float8>,
+        region -> Nullable<Text>,
+        model -> Nullable<Text>,
+        quantization -> Nullable<Text>,
+        published_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+        closed_at -> Nullable<Timestamptz>,
+        version -> Int4,
+    }
+}
+
+diesel::table! {
+    machine_watches (machine_id, reason) {
+        machine_id -> Uuid,
+        reason -> Text,
+    }
+}
+
+diesel::table! {
+    machines (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        name -> Text,
+        hardware_slug -> Text,
+        gpu_count -> Int4,
+        vram_gib -> Nullable<Float8>,
+        kind -> Text,
+        cpu -> Nullable<Text>,
+        ram_gib -> Nullable<Float8>,
+        os -> Nullable<Text>,
+        driver -> Nullable<Text>,
+        power_limit_w -> Nullable<Float8>,
+        region -> Nullable<Text>,
+        endpoint_url -> Nullable<Text>,
+        endpoint_key_sealed -> Nullable<Bytea>,
+        endpoint_changed_at -> Nullable<Timestamptz>,
+        is_simulated -> Bool,
+        hardware_changed_at -> Nullable<Timestamptz>,
+        last_seen_at -> Nullable<Timestamptz>,
+        probe_failed_at -> Nullable<Timestamptz>,
+        start_failures -> Int4,
+        deleted_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     mail_links (id) {
         id -> Uuid,
         purpose -> Text,
@@ -418,6 +482,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     invitations,
     jobs,
     ledger_accounts,
+    listings,
+    machine_watches,
+    machines,
     mail_links,
     memberships,
     models,

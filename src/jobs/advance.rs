@@ -24,9 +24,21 @@ pub async fn advance_business_clock(ctx: &Ctx, seconds: i64) -> Result<DateTime<
 }
 
 async fn advance(ctx: &Ctx, seconds: i64) -> Result<DateTime<Utc>> {
-    for sweep in &ctx.registry.sweeps {
-        sweep.before_advance(ctx).await?;
+    let outcome = async {
+        for sweep in &ctx.registry.sweeps {
+            sweep.before_advance(ctx).await?;
+        }
+        walk(ctx, seconds).await
     }
+    .await;
+    for sweep in &ctx.registry.sweeps {
+        sweep.after_advance(ctx).await?;
+    }
+    outcome
+}
+
+/// From event to event until `seconds` have passed.
+async fn walk(ctx: &Ctx, seconds: i64) -> Result<DateTime<Utc>> {
     let mut conn = ctx.db.conn().await?;
     let start = ctx.business_now(&mut conn).await?;
     let target = start + TimeDelta::seconds(seconds);

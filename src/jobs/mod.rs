@@ -46,6 +46,12 @@ pub trait Sweep: Send + Sync {
         let _ = ctx;
         Ok(())
     }
+
+    /// Called once after the move, whether it succeeded or not, if `before_advance` was called.
+    async fn after_advance(&self, ctx: &Ctx) -> Result<()> {
+        let _ = ctx;
+        Ok(())
+    }
 }
 
 /// Runs the jobs of one kind.

@@ -1,0 +1,2 @@
+DROP TABLE machine_watches;
+DROP TABLE machines;

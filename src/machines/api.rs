@@ -1,0 +1,77 @@
+//! The routes of machines.
+
+use actix_web::{HttpResponse, Responder, delete, get, patch, post, web as actix};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    model::MachineView,
+    service::{self, CreateMachine, UpdateMachine},
+};
+use crate::{
+    base::{Result, id::MachineId},
+    ctx::Ctx,
+    identity::{Auth, scope},
+    web::{
+        AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems,
+        cursor::open_opt,
+    },
+};
+
+/// Registers a machine.
+#[utoipa::path(tag = "machines", security(("bearer" = [])), request_body = CreateMachine,
+    responses((status = 201, body = MachineView), AuthProblems, InputProblems))]
+#[post("/api/v1/machines")]
+pub async fn machine_create(auth: Auth<scope::MachinesWrite>, body: Json<CreateMachine>, ctx: Ctx) -> Result<impl Responder> {
+    let machine = service::create(&ctx, &auth.caller, body.into_inner()).await?;
+    Ok(HttpResponse::Created().json(machine))
+}
+
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MachineListQuery {
+    #[serde(default)]
+    limit: Limit,
+    cursor: Option<String>,
+}
+
+/// The account's own machines, newest first.
+#[utoipa::path(tag = "machines", security(("bearer" = [])), params(MachineListQuery),
+    responses((status = 200, body = Page<MachineView>), AuthProblems, QueryProblems))]
+#[get("/api/v1/machines")]
+pub async fn machine_list(auth: Auth<scope::MachinesRead>, query: Query<MachineListQuery>, ctx: Ctx) -> Result<impl Responder> {
+    let before = open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
+    let machines = service::list(&ctx, &auth.caller, before, query.limit.rows_to_fetch()).await?;
+    Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, machines, |machine| machine.id, |machine| machine)?))
+}
+
+/// One of the account's machines.
+#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = MachineId, Path)),
+    responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem))]
+#[get("/api/v1/machines/{id}")]
+pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {
+    service::show(&ctx, &auth.caller, *id).await.map(actix::Json)
+}
+
+/// Changes a machine. A change of its hardware takes its listing off the market until there is a new run.
+#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = MachineId, Path)), request_body = UpdateMachine,
+    responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
+#[patch("/api/v1/machines/{id}")]
+pub async fn machine_update(
+    auth: Auth<scope::MachinesWrite>,
+    id: Path<MachineId>,
+    body: Json<UpdateMachine>,
+    ctx: Ctx,
+) -> Result<impl Responder> {
+    service::update(&ctx, &auth.caller, *id, body.into_inner()).await.map(actix::Json)
+}
+
+/// Deletes a machine that is neither published nor rented. A second time is the same success.
+#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = MachineId, Path)),
+    responses((status = 204), AuthProblems, NotFoundProblem, ConflictProblem))]
+#[delete("/api/v1/machines/{id}")]
+pub async fn machine_delete(auth: Auth<scope::MachinesWrite>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {
+    service::delete(&ctx, &auth.caller, *id).await?;
+    Ok(HttpResponse::NoContent())
+}
