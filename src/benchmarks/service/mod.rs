@@ -7,7 +7,7 @@ mod upload;
 
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, list};
-pub use review::{ReviewDecision, ReviewRequest, review};
+pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use upload::upload;
 
 use std::io::{Read, Write};

@@ -3,11 +3,19 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::super::{model::RunView, queries, verdict::Verdict};
+use super::{
+    super::{
+        model::{RunSummaryView, RunView},
+        queries::{self, RunPlace},
+        verdict::Verdict,
+    },
+    RunListQuery,
+};
 use crate::{
     base::{Code, Error, Result, id::RunId},
     ctx::Ctx,
     identity::{self, Act, By, Caller},
+    web::Limit,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -15,6 +23,26 @@ use crate::{
 pub enum ReviewDecision {
     Accept,
     Reject,
+}
+
+/// A page of the review queue.
+#[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ReviewQueueQuery {
+    #[serde(default)]
+    #[param(inline)]
+    pub limit: Limit,
+    pub cursor: Option<String>,
+}
+
+/// Runs that wait for review, newest first.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn review_queue(ctx: &Ctx, query: &ReviewQueueQuery, after: Option<RunPlace>) -> Result<(Vec<RunSummaryView>, Option<RunPlace>)> {
+    let query = RunListQuery { status: Some(Verdict::NeedsReview), limit: query.limit, ..RunListQuery::default() };
+    super::list(ctx, &query, after).await
 }
 
 /// A decision and why; the reason is public.
