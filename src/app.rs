@@ -92,7 +92,11 @@ fn cannot_bind(config: &Config, error: std::io::Error) -> Error {
     Error::new(crate::base::Code::Unavailable, format!("{} cannot be used: {error}. Set RIGMARK_BIND to a free address.", config.bind))
 }
 
-fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
+/// What services use, by itself: nothing is connected or started yet.
+///
+/// # Errors
+/// `internal` when an address in the configuration is none.
+pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
     let replica = config.database_replica_url.as_ref().map(|u| u.expose().as_str());
     let db = Db::new(url, replica, config.database_connections)?;
     let redis = config.redis_url.as_ref().map(|url| Redis::new(url, "rigmark:")).transpose()?;

@@ -1,8 +1,10 @@
 //! Every sweep and job handler. The order of the sweeps is the order in which moving the clock runs them: signs of life come first, so that
 //! a machine that is there is never taken for silent.
 
-use crate::jobs::Registry;
+use std::sync::Arc;
+
+use crate::{jobs::Registry, web::idempotency};
 
 pub fn registry() -> Registry {
-    Registry { sweeps: Vec::new(), handlers: Vec::new() }
+    Registry { sweeps: vec![Arc::new(idempotency::ExpireKeys)], handlers: Vec::new() }
 }

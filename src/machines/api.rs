@@ -12,10 +12,7 @@ use crate::{
     base::{Result, id::MachineId},
     ctx::Ctx,
     identity::{Auth, scope},
-    web::{
-        AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems,
-        cursor::open_opt,
-    },
+    web::{AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt},
 };
 
 /// Registers a machine.

@@ -4,13 +4,13 @@ use actix_web::{
     Error as ActixError,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::{Method, header},
+    http::Method,
     middleware::Next,
 };
 use tracing::Instrument;
 
 use super::{
-    client::client_address,
+    client::{client_address, has_credentials},
     etag,
     query::{self, QueryRead},
     rate_limit,
@@ -25,13 +25,10 @@ pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) ->
         return next.call(req).await.map(ServiceResponse::map_into_boxed_body);
     }
     let reads = *req.method() == Method::GET;
-    let refused = match before(&req, reads).await {
-        Ok(()) => None,
-        Err(error) => Some(error),
-    };
-    let mut res = match refused {
-        Some(error) => req.error_response(error),
-        None => call(req, next, reads).await?,
+    let checked = before(&req, reads).await;
+    let mut res = match checked {
+        Ok(()) => call(req, next, reads).await?,
+        Err(error) => req.error_response(error),
     };
     if let Err(error) = after(&res, reads).await {
         res = res.error_response(error);
@@ -45,7 +42,7 @@ async fn before(req: &ServiceRequest, reads: bool) -> Result<()> {
     if !reads && let Some(error) = query::unread(req.query_string()) {
         return Err(error);
     }
-    if !req.headers().contains_key(header::AUTHORIZATION) {
+    if !has_credentials(req.headers()) {
         charge_address(req.request()).await?;
     }
     Ok(())

@@ -152,7 +152,7 @@ impl Encoding {
 /// The decoders write into a buffer that refuses to grow beyond the limit, which stops them in the middle of their work.
 enum Unpacker {
     Identity(Bounded),
-    Gzip(MultiGzDecoder<Bounded>),
+    Gzip(Box<MultiGzDecoder<Bounded>>),
     Brotli(Box<brotli::DecompressorWriter<Bounded>>),
 }
 
@@ -161,7 +161,7 @@ impl Unpacker {
         let target = Bounded { bytes: Vec::new(), limit, overflown: false };
         match encoding {
             Encoding::Identity => Self::Identity(target),
-            Encoding::Gzip => Self::Gzip(MultiGzDecoder::new(target)),
+            Encoding::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(target))),
             Encoding::Brotli => Self::Brotli(Box::new(brotli::DecompressorWriter::new(target, 16_384))),
         }
     }

@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use actix_web::{HttpMessage, HttpRequest, http::header::HeaderMap};
+use actix_web::{
+    HttpMessage, HttpRequest,
+    http::header::{self, HeaderMap},
+};
 
 use crate::base::id::RequestId;
 
@@ -24,6 +27,11 @@ pub(super) fn choose_request_id(headers: &HeaderMap) -> String {
         (1..=REQUEST_ID_CHARS_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
     };
     given.filter(fits).map_or_else(|| RequestId::new().to_string(), str::to_owned)
+}
+
+/// Whether the request comes with a token or a key, of whatever worth; both headers, as `identity` reads them.
+pub(super) fn has_credentials(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key")
 }
 
 /// The address of the connection. `X-Forwarded-For` is not believed: anybody can send it. An IPv6 client is its /64, since one subscriber

@@ -14,6 +14,8 @@ use actix_web::{
 };
 use sha2::{Digest, Sha256};
 
+use super::client::has_credentials;
+
 const ENCODINGS: [&str; 3] = ["br", "gzip", "deflate"];
 
 /// Streams and errors pass unchanged.
@@ -29,7 +31,7 @@ pub(super) fn apply(res: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     };
     let digest = Sha256::digest(&bytes);
     let tag = data_encoding::BASE64URL_NOPAD.encode(digest.get(..16).unwrap_or_default());
-    let is_private = request.headers().contains_key(header::AUTHORIZATION) || request.headers().contains_key(header::COOKIE);
+    let is_private = has_credentials(request.headers()) || request.headers().contains_key(header::COOKIE);
     let known = IfNoneMatch::parse(&request).ok().and_then(|header| find(&header, &tag));
     insert(head.headers_mut(), &known.clone().unwrap_or_else(|| EntityTag::new_strong(tag)), is_private);
     if known.is_none() {
@@ -66,7 +68,7 @@ fn insert(headers: &mut HeaderMap, tag: &EntityTag, is_private: bool) {
         let value = if is_private { "private, no-cache" } else { "public, no-cache" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(value));
     }
-    headers.append(header::VARY, HeaderValue::from_static("authorization, rigmark-account"));
+    headers.append(header::VARY, HeaderValue::from_static("authorization, x-api-key, cookie, rigmark-account"));
 }
 
 /// After compression: `"abc"` becomes `"abc.gzip"`.

@@ -5,11 +5,14 @@
 //! lease in wall time: when the process dies the next attempt takes it over, and the dead one can no longer complete. Errors that may pass
 //! (402, 409, 429, 5xx) forget the claim; other errors are answers like any other and are kept.
 
+use std::time::Duration;
+
 use actix_web::{
     FromRequest, HttpRequest, HttpResponse,
     dev::Payload,
     http::{StatusCode, header},
 };
+use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -24,6 +27,7 @@ use crate::{
     base::{Code, Error, FieldError, Result, id::AccountId},
     ctx::Ctx,
     db::{Conn, Tx},
+    jobs::Sweep,
 };
 
 const HEADER: &str = "idempotency-key";
@@ -68,7 +72,7 @@ impl Idem {
 
     /// The claim for a request without a body.
     pub fn claim_empty(&self, account: AccountId) -> Claim {
-        self.claim_of(account, Sha256::digest(b"{}").into())
+        self.claim_of(account, Sha256::digest(b"null").into())
     }
 
     fn claim_of(&self, account: AccountId, body_sha256: [u8; 32]) -> Claim {
@@ -312,6 +316,24 @@ impl KeptError {
         let fields = self.fields.into_iter().map(|f| FieldError::new(f.pointer, f.code, f.detail)).collect();
         let error = Error::new(code, self.detail).with_fields(fields);
         Ok(self.extra.into_iter().fold(error, |error, (name, value)| error.with_extra(&name, value)))
+    }
+}
+
+/// The sweep that calls [`expire`].
+pub struct ExpireKeys;
+
+#[async_trait(?Send)]
+impl Sweep for ExpireKeys {
+    fn name(&self) -> &'static str {
+        "idempotency_keys_expire"
+    }
+    fn every(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+    /// By wall time: moving the business clock must not make a key reusable.
+    async fn run(&self, ctx: &Ctx, _now: DateTime<Utc>) -> Result<()> {
+        let mut conn = ctx.db.conn().await?;
+        expire(&mut conn, ctx.clock.wall_now()).await.map(drop)
     }
 }
 

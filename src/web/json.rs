@@ -3,12 +3,7 @@
 //! Refused: unknown fields (the struct says `deny_unknown_fields`), a key that stands twice in an object, the NUL character in any string or
 //! key (PostgreSQL's text cannot hold it), nesting beyond serde_json's 128 levels, anything after the value. An absent body is read as `{}`.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    future::Future,
-    ops::Deref,
-    pin::Pin,
-};
+use std::{collections::HashSet, future::Future, ops::Deref, pin::Pin};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header};
 use serde::{
@@ -45,11 +40,9 @@ impl<T, const LIMIT: usize> Json<T, LIMIT> {
 
     /// What the body says, whatever its spacing and the order of its keys: the same for equal JSON values.
     pub fn fingerprint(&self) -> [u8; 32] {
-        let canonical = match serde_json::from_slice::<Canonical>(&self.body) {
-            Ok(value) => serde_json::to_vec(&value).unwrap_or_default(),
-            Err(_) => self.body.to_vec(),
-        };
-        Sha256::digest(canonical).into()
+        // The keys of a `Value` are sorted; an absent body is `null` here, which no other body is.
+        let value: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        Sha256::digest(value.to_string()).into()
     }
 }
 
@@ -102,6 +95,10 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
         Ok(Strict) => {}
         Err(error) if error.is_data() => return Err(explain::<Strict>(bytes)),
         Err(error) => return Err(malformed(&error)),
+    }
+    if bytes.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
+        // serde would take an array for a struct, field by field.
+        return Err(Error::invalid("", "wrong_type", "The body must be a JSON object."));
     }
     // Tracking the path costs time, so it is done only when there is something to explain.
     serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
@@ -230,13 +227,4 @@ impl<'de> Visitor<'de> for StrictVisitor {
         }
         Ok(Strict)
     }
-}
-
-/// JSON with sorted keys; numbers keep their text.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Canonical {
-    Object(BTreeMap<String, Canonical>),
-    Array(Vec<Canonical>),
-    Scalar(serde_json::Value),
 }

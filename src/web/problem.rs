@@ -164,8 +164,12 @@ pub(super) fn from_actix(error: &actix_web::Error) -> Error {
     if let Some(error) = error.as_error::<PayloadError>() {
         return super::body::from_payload_error(error);
     }
-    if let Some(JsonPayloadError::Overflow { .. } | JsonPayloadError::OverflowKnownLength { .. }) = error.as_error() {
-        return Error::new(Code::PayloadTooLarge, "The body is too large.");
+    match error.as_error() {
+        Some(JsonPayloadError::Overflow { .. } | JsonPayloadError::OverflowKnownLength { .. }) => {
+            return Error::new(Code::PayloadTooLarge, "The body is too large.");
+        }
+        Some(JsonPayloadError::ContentType) => return Error::new(Code::UnsupportedMediaType, "Content-Type must be application/json."),
+        _ => {}
     }
     if error.as_error::<PathError>().is_some() {
         return Error::new(Code::NotFound, "There is nothing at this path.");
@@ -187,6 +191,7 @@ pub(super) fn from_status(status: StatusCode) -> Error {
         StatusCode::NOT_FOUND => Code::NotFound,
         StatusCode::METHOD_NOT_ALLOWED => Code::MethodNotAllowed,
         StatusCode::REQUEST_TIMEOUT => Code::RequestTimeout,
+        StatusCode::CONFLICT => Code::InvalidState,
         StatusCode::PAYLOAD_TOO_LARGE => Code::PayloadTooLarge,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => Code::UnsupportedMediaType,
         StatusCode::TOO_MANY_REQUESTS => Code::RateLimited,

@@ -9,3 +9,4 @@ mod catalog;
 mod db;
 mod engines;
 mod measure;
+mod web;

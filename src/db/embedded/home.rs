@@ -135,7 +135,12 @@ pub(super) fn running_url(data_dir: &Path) -> Result<Option<String>> {
         Err(TryLockError::Error(error)) => Err(at(&lock)(error)),
         Err(TryLockError::WouldBlock) => {
             let url = data_dir.join("url");
-            std::fs::read_to_string(&url).map(Some).map_err(at(&url))
+            match std::fs::read_to_string(&url) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    Err(unavailable(format!("The database in {} is just starting or stopping. Try again.", data_dir.display())))
+                }
+                read => read.map(Some).map_err(at(&url)),
+            }
         }
     }
 }

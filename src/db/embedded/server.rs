@@ -25,6 +25,20 @@ const RESTARTS_MAX: u32 = 5;
 const HEALTHY_SECONDS: u64 = 60;
 const LOG_BYTES_MAX: u64 = 10_000_000;
 
+/// For a server whose data need not survive the machine: nothing waits for the disk, and nothing is written to it early. Not
+/// `synchronous_commit=off`: that loses commits already when only the server is killed.
+const UNSAFE_SETTINGS: [&str; 9] = [
+    "fsync=off",
+    "full_page_writes=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "max_wal_size=512MB",
+    "checkpoint_timeout=1h",
+    "checkpoint_flush_after=0",
+    "bgwriter_flush_after=0",
+    "backend_flush_after=0",
+];
+
 /// Everything needed to start the server, again and again.
 pub(super) struct Launch {
     account: Account,
@@ -47,14 +61,17 @@ impl Launch {
             "timezone=UTC",
             "log_timezone=UTC",
             "log_min_messages=warning",
+            // Details quote the values of rows: mail addresses have no place in a log.
+            "log_error_verbosity=terse",
+            // Compiling a query takes longer than any of ours.
+            "jit=off",
             "log_line_prefix=%m [%p] ",
         ]
         .map(str::to_owned)
         .into();
         settings.push(format!("port={port}"));
         if !fsync {
-            // Not synchronous_commit=off: that loses commits already when only the server is killed.
-            settings.extend(["fsync=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0"].map(str::to_owned));
+            settings.extend(UNSAFE_SETTINGS.map(str::to_owned));
         }
         Ok(Self { account, program: binaries.path("postgres"), cluster: home.cluster(), log: home.log(), port, settings })
     }

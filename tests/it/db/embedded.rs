@@ -29,12 +29,12 @@ struct Count {
 async fn made() -> TempDir {
     static SEED: OnceCell<TempDir> = OnceCell::const_new();
     let seed = SEED.get_or_init(async || {
-        let dir = TempDir::new();
+        let dir = TempDir::new_in_memory();
         start(dir.path()).await.stop().await.unwrap();
         at_exit(|| SEED.get().into_iter().for_each(TempDir::remove));
         dir
     });
-    let dir = TempDir::new();
+    let dir = TempDir::new_in_memory();
     let copied = Command::new("cp").arg("-a").arg(seed.await.path().join(".")).arg(dir.path()).status().unwrap();
     assert!(copied.success());
     dir
@@ -63,7 +63,7 @@ const THINGS: &str = "CREATE TABLE things (n int); INSERT INTO things SELECT gen
 
 #[tokio::test]
 async fn a_second_start_is_quick_and_finds_the_data() {
-    let dir = TempDir::new();
+    let dir = TempDir::new_in_memory();
     let first = start(dir.path()).await;
     execute(&first.url(DATABASE), THINGS).await;
     first.stop().await.unwrap();
@@ -148,7 +148,7 @@ async fn the_death_of_its_owner_ends_the_server_and_leaves_a_directory_that_star
 #[tokio::test]
 async fn a_kill_during_the_first_start_leaves_nothing_half_made() {
     for milliseconds in [50, 200, 400] {
-        let dir = TempDir::new();
+        let dir = TempDir::new_in_memory();
         let mut owner = spawn_owner(dir.path());
         // Not synchronisation: the kill is meant to fall anywhere in the start.
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
@@ -168,7 +168,7 @@ async fn a_pid_file_that_names_a_stranger_is_not_believed() {
 
 #[tokio::test]
 async fn missing_programs_and_foreign_versions_are_told() {
-    let dir = TempDir::new();
+    let dir = TempDir::new_in_memory();
     let empty = dir.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let named = EmbeddedConfig { bin_dir: Some(empty.clone()), ..config(&dir.path().join("data")) };
@@ -184,7 +184,7 @@ async fn missing_programs_and_foreign_versions_are_told() {
 /// As root the server runs as another user, who cannot enter a directory closed to others; as an ordinary user it runs as that user.
 #[tokio::test]
 async fn a_closed_directory_above_is_no_obstacle() {
-    let dir = TempDir::new();
+    let dir = TempDir::new_in_memory();
     let closed = dir.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).unwrap();

@@ -105,7 +105,7 @@ impl Drop for TestDatabase {
 fn administer(urls: &Sender<String>, orders: &std::sync::mpsc::Receiver<Order>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut connection = runtime.block_on(async {
-        let directory = TempDir::new();
+        let directory = TempDir::new_in_memory();
         let config =
             EmbeddedConfig { data_dir: directory.path().to_owned(), bin_dir: std::env::var_os("PG_BIN_DIR").map(Into::into), fsync: false };
         let server = Embedded::start(config).await.unwrap();

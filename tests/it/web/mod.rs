@@ -1,0 +1,10 @@
+//! The web toolkit over real HTTP: a small app with the program's own middleware, one folder below the domains.
+
+mod body;
+mod edge;
+mod idempotency;
+mod inputs;
+mod limits;
+mod lists;
+mod openapi;
+mod server;
