@@ -1,10 +1,17 @@
 //! Every sweep and job handler. The order of the sweeps is the order in which moving the clock runs them: signs of life come first, so that
-//! a machine that is there is never taken for silent.
+//! a machine that is there is never taken for silent; then the meter; then the market.
 
 use std::sync::Arc;
 
-use crate::{jobs::Registry, web::idempotency};
+use crate::{identity, jobs::Registry, machines, web::idempotency};
 
 pub fn registry() -> Registry {
-    Registry { sweeps: vec![Arc::new(idempotency::ExpireKeys)], handlers: Vec::new() }
+    Registry {
+        sweeps: vec![
+            Arc::new(machines::jobs::SignsOfLife::default()),
+            Arc::new(identity::Cleanup),
+            Arc::new(idempotency::ExpireKeys),
+        ],
+        handlers: vec![Arc::new(identity::Letters)],
+    }
 }
