@@ -1,1 +1,4 @@
-//! (to be written)
+//! Operator actions, and the sandbox's clock. Owns no table: it acts through the domains, and every act is audited.
+
+pub mod api;
+pub mod service;

@@ -1,4 +1,4 @@
-//! Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
+// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
 
 diesel::table! {
     accounts (id) {
@@ -47,6 +47,18 @@ diesel::table! {
     business_clock (id) {
         id -> Int2,
         offset_microseconds -> Int8,
+    }
+}
+
+diesel::table! {
+    challenges (id) {
+        id -> Uuid,
+        machine_id -> Uuid,
+        account_id -> Uuid,
+        spec -> Jsonb,
+        issued_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        used_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -282,6 +294,128 @@ diesel::table! {
 }
 
 diesel::table! {
+    rental_events (sequence) {
+        sequence -> Int8,
+        rental_id -> Uuid,
+        kind -> Text,
+        detail -> Jsonb,
+        at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    rental_segments (rental_id, sequence) {
+        rental_id -> Uuid,
+        sequence -> Int4,
+        started_at -> Timestamptz,
+        ended_at -> Nullable<Timestamptz>,
+        gross_posted_micros -> Int8,
+    }
+}
+
+diesel::table! {
+    rentals (id) {
+        id -> Uuid,
+        renter_account_id -> Uuid,
+        host_account_id -> Uuid,
+        listing_id -> Uuid,
+        machine_id -> Uuid,
+        run_id -> Nullable<Uuid>,
+        status -> Text,
+        end_reason -> Nullable<Text>,
+        period -> Tstzrange,
+        price_per_hour_micros -> Int8,
+        fee_basis_points -> Int2,
+        min_hours -> Int4,
+        max_hours -> Nullable<Int4>,
+        hours -> Nullable<Int4>,
+        ends_at -> Nullable<Timestamptz>,
+        max_spend_micros -> Nullable<Int8>,
+        hold_id -> Uuid,
+        model -> Nullable<Text>,
+        created_at -> Timestamptz,
+        starts_at -> Timestamptz,
+        boot_deadline_at -> Timestamptz,
+        active_at -> Nullable<Timestamptz>,
+        paused_at -> Nullable<Timestamptz>,
+        stop_requested_at -> Nullable<Timestamptz>,
+        ended_at -> Nullable<Timestamptz>,
+        settled_through -> Nullable<Timestamptz>,
+        gross_posted_micros -> Int8,
+        fee_posted_micros -> Int8,
+        transfer_sequence -> Int4,
+        runway_warned_seconds -> Nullable<Int4>,
+        next_due_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    run_cells (run_id, context_tokens, concurrency) {
+        run_id -> Uuid,
+        context_tokens -> Int4,
+        concurrency -> Int4,
+        status -> Text,
+        total_tokens_per_second -> Nullable<Float8>,
+        per_request_tokens_per_second -> Nullable<Float8>,
+        ttft_ms -> Nullable<Float8>,
+        itl_ms -> Nullable<Float8>,
+        cold_ttft_ms -> Nullable<Float8>,
+    }
+}
+
+diesel::table! {
+    run_documents (run_id) {
+        run_id -> Uuid,
+        redacted_gzip -> Bytea,
+        original_gzip -> Bytea,
+        original_sha256 -> Text,
+    }
+}
+
+diesel::table! {
+    run_marks (run_id, kind, value) {
+        run_id -> Uuid,
+        kind -> Text,
+        value -> Text,
+    }
+}
+
+diesel::table! {
+    runs (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        machine_id -> Nullable<Uuid>,
+        challenge_id -> Nullable<Uuid>,
+        status -> Text,
+        evidence_level -> Text,
+        visibility -> Text,
+        model_slug -> Nullable<Text>,
+        model_name -> Text,
+        publisher -> Nullable<Text>,
+        quantization -> Nullable<Text>,
+        hardware_slug -> Nullable<Text>,
+        gpu_count -> Nullable<Int4>,
+        engine_name -> Nullable<Text>,
+        title -> Text,
+        summary -> Text,
+        detail -> Jsonb,
+        rules_version -> Text,
+        document_sha256 -> Text,
+        decode_single_tokens_per_second -> Nullable<Float8>,
+        decode_peak_tokens_per_second -> Nullable<Float8>,
+        prefill_peak_tokens_per_second -> Nullable<Float8>,
+        upload_key -> Text,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+        stale_at -> Nullable<Timestamptz>,
+        stale_reason -> Nullable<Text>,
+        reviewed_at -> Nullable<Timestamptz>,
+        reviewed_by -> Nullable<Uuid>,
+        review_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
     sessions (id) {
         id -> Uuid,
         user_id -> Uuid,
@@ -340,23 +474,36 @@ diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
-diesel::allow_tables_to_appear_in_same_query! {
+diesel::allow_tables_to_appear_in_same_query!(
     accounts,
     api_keys,
     audit_events,
+    business_clock,
+    challenges,
     entitlements,
     hardware_models,
     holds,
+    idempotency_keys,
     invitations,
+    jobs,
     ledger_accounts,
     listings,
     machine_watches,
     machines,
     mail_links,
     memberships,
+    models,
     postings,
     refresh_tokens,
+    registrations,
+    rental_events,
+    rental_segments,
+    rentals,
+    run_cells,
+    run_documents,
+    run_marks,
+    runs,
     sessions,
     transfers,
     users,
-}
+);

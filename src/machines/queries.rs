@@ -123,3 +123,16 @@ pub async fn machine_set_failed(tx: &mut Tx<'_>, ids: &[MachineId], now: DateTim
     .await?;
     Ok(())
 }
+
+/// Machines of the account that have an engine, oldest first.
+pub async fn machine_list_with_endpoint(conn: &mut Conn, account: AccountId, limit: i64) -> Result<Vec<Machine>> {
+    Ok(machines::table
+        .filter(machines::account_id.eq(account.uuid()))
+        .filter(machines::deleted_at.is_null())
+        .filter(machines::endpoint_url.is_not_null())
+        .order(machines::id)
+        .limit(limit)
+        .select(Machine::as_select())
+        .load(conn)
+        .await?)
+}

@@ -293,6 +293,14 @@ pub async fn fetch_owned(conn: &mut Conn, caller: &Caller, id: MachineId) -> Res
     queries::machine_fetch_owned(conn, caller.account_id, id).await?.ok_or_else(no_machine)
 }
 
+/// The account's machines that have an engine, oldest first.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn list_with_endpoint(conn: &mut Conn, account: AccountId, limit: i64) -> Result<Vec<Machine>> {
+    queries::machine_list_with_endpoint(conn, account, limit).await
+}
+
 /// A machine that a row of ours points at; also a deleted one.
 ///
 /// # Errors

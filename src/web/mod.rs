@@ -17,6 +17,7 @@ pub mod cursor;
 pub mod edge;
 pub mod etag;
 pub mod health;
+pub mod html;
 pub mod idempotency;
 pub mod json;
 pub mod metrics;

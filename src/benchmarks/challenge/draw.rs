@@ -12,7 +12,8 @@ const PROMPT_SHARE_PERCENT: u64 = 114;
 const CONTEXT_MIN: u64 = 64;
 
 /// How much work an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// About a minute: for trying things out.
     Sandbox,

@@ -1,0 +1,93 @@
+//! Challenges and runs over HTTP.
+
+use actix_web::{HttpResponse, Responder, get, http::header, post};
+
+use super::{
+    model::{ChallengeView, RunSummaryView, RunView},
+    service::{self, ChallengeRequest, RunListQuery},
+};
+use crate::{
+    base::{
+        Result,
+        id::{ChallengeId, MachineId, RunId},
+    },
+    ctx::Ctx,
+    identity::{Auth, scope},
+    web::{
+        AuthProblems, ConflictProblem, InputProblems, Json, NotFoundProblem, Page, Path, Query, QueryProblems, RawBody,
+        body::RUN_BYTES_MAX, cursor,
+    },
+};
+
+/// Issue a challenge for a machine
+#[utoipa::path(tag = "Machines", params(("id" = MachineId, Path, description = "One's own machine")), request_body = ChallengeRequest,
+    responses((status = 201, body = ChallengeView), AuthProblems, InputProblems, NotFoundProblem), security(("bearer" = [])))]
+#[post("/api/v1/machines/{id}/challenges")]
+pub async fn challenge_create(
+    auth: Auth<scope::MachinesWrite>,
+    id: Path<MachineId>,
+    body: Json<ChallengeRequest>,
+    ctx: Ctx,
+) -> Result<impl Responder> {
+    let challenge = service::challenge_create(&ctx, &auth.caller, id.into_inner(), &body).await?;
+    Ok(HttpResponse::Created().json(challenge))
+}
+
+/// Read a challenge
+#[utoipa::path(tag = "Machines", params(("id" = ChallengeId, Path, description = "A challenge of one's own machine")),
+    responses((status = 200, body = ChallengeView), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
+#[get("/api/v1/challenges/{id}")]
+pub async fn challenge_fetch(auth: Auth<scope::MachinesRead>, id: Path<ChallengeId>, ctx: Ctx) -> Result<impl Responder> {
+    let challenge = service::challenge_fetch(&ctx, &auth.caller, id.into_inner()).await?;
+    Ok(HttpResponse::Ok().json(challenge))
+}
+
+/// Upload a run document
+///
+/// `document` is the benchmark's JSON, plain or wrapped, of any known version. A document that fails its checks is stored as `rejected` and
+/// answered with 201; only what is no run document at all is refused. The same upload again gives the same run.
+#[utoipa::path(tag = "Runs", request_body(content = super::model::UploadBody, content_type = "application/json"),
+    responses((status = 201, body = RunView), AuthProblems, InputProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
+#[post("/api/v1/matrix-runs")]
+pub async fn run_upload(auth: Auth<scope::RunsWrite>, body: RawBody<RUN_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
+    let run = service::upload(&ctx, &auth.caller, (*body.0).clone()).await?;
+    Ok(HttpResponse::Created().json(run))
+}
+
+/// List public runs
+#[utoipa::path(tag = "Runs", params(RunListQuery), responses((status = 200, body = Page<RunSummaryView>), QueryProblems))]
+#[get("/api/v1/matrix-runs")]
+pub async fn run_list(query: Query<RunListQuery>, ctx: Ctx) -> Result<impl Responder> {
+    let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
+    let (data, next) = service::list(&ctx, &query, after).await?;
+    let next_cursor = next.map(|place| cursor::seal(&ctx, query.binding(), &place)).transpose()?;
+    Ok(HttpResponse::Ok().json(Page { data, next_cursor }))
+}
+
+/// Read a run
+#[utoipa::path(tag = "Runs", params(("id" = RunId, Path, description = "A run")),
+    responses((status = 200, body = RunView), NotFoundProblem))]
+#[get("/api/v1/matrix-runs/{id}")]
+pub async fn run_fetch(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
+    Ok(HttpResponse::Ok().json(service::fetch(&ctx, id.into_inner()).await?))
+}
+
+/// Download a run's document
+///
+/// The redacted bytes that the verdict and `document_sha256` stand on; `rigmark verify` repeats the verdict on them.
+#[utoipa::path(tag = "Runs", params(("id" = RunId, Path, description = "A run")),
+    responses((status = 200, content_type = "application/json", body = serde_json::Value), NotFoundProblem))]
+#[get("/api/v1/matrix-runs/{id}/document")]
+pub async fn run_document(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
+    let bytes = service::document(&ctx, id.into_inner()).await?;
+    Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(bytes))
+}
+
+/// Download a run's measurements
+#[utoipa::path(tag = "Runs", params(("id" = RunId, Path, description = "A run")),
+    responses((status = 200, content_type = "text/csv", body = String), NotFoundProblem))]
+#[get("/api/v1/matrix-runs/{id}/cells.csv")]
+pub async fn run_cells(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
+    let text = service::cells_csv(&ctx, id.into_inner()).await?;
+    Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/csv; charset=utf-8")).body(text))
+}

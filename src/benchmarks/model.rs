@@ -1,0 +1,343 @@
+//! Rows of the benchmarks' tables and what the API shows of runs and challenges.
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    challenge::ChallengeSpec,
+    checks::Finding,
+    claim::{Claim, ClaimedEngine, ClaimedHardware},
+    matrix::{Cell, KvCapacity, Matrix, PrefillRow},
+    verdict::{RunSettings, SeenHardware, Tool, Verdict},
+};
+use crate::{
+    base::{
+        Error, Result,
+        id::{AccountId, ChallengeId, MachineId, RunId},
+    },
+    db::schema::{challenges, run_cells, runs},
+};
+
+/// How strong the evidence of a run is, weakest first (evidence.md 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceLevel {
+    Reported,
+    Document,
+    Challenged,
+    Remeasured,
+}
+
+impl EvidenceLevel {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Document => "document",
+            Self::Challenged => "challenged",
+            Self::Remeasured => "remeasured",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    #[default]
+    Public,
+    /// Seen by whoever has the address; never backs a badge.
+    Unlisted,
+}
+
+impl Visibility {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Unlisted => "unlisted",
+        }
+    }
+}
+
+/// One row of `challenges`.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = challenges, check_for_backend(diesel::pg::Pg))]
+pub struct Challenge {
+    pub id: ChallengeId,
+    pub machine_id: MachineId,
+    pub account_id: AccountId,
+    pub spec: serde_json::Value,
+    pub issued_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+    pub used_at: Option<DateTime<Utc>>,
+}
+
+impl Challenge {
+    /// # Errors
+    /// `internal` when the stored spec is of no known shape.
+    pub fn spec(&self) -> Result<ChallengeSpec> {
+        serde_json::from_value(self.spec.clone()).map_err(Error::internal)
+    }
+}
+
+/// One row of `runs`.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = runs, check_for_backend(diesel::pg::Pg))]
+pub struct Run {
+    pub id: RunId,
+    pub account_id: AccountId,
+    pub machine_id: Option<MachineId>,
+    pub challenge_id: Option<ChallengeId>,
+    pub status: String,
+    pub evidence_level: String,
+    pub visibility: String,
+    pub model_slug: Option<String>,
+    pub model_name: String,
+    pub publisher: Option<String>,
+    pub quantization: Option<String>,
+    pub hardware_slug: Option<String>,
+    pub gpu_count: Option<i32>,
+    pub engine_name: Option<String>,
+    pub title: String,
+    pub summary: String,
+    pub detail: serde_json::Value,
+    pub rules_version: String,
+    pub document_sha256: String,
+    pub decode_single_tokens_per_second: Option<f64>,
+    pub decode_peak_tokens_per_second: Option<f64>,
+    pub prefill_peak_tokens_per_second: Option<f64>,
+    pub upload_key: String,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+    pub stale_at: Option<DateTime<Utc>>,
+    pub stale_reason: Option<String>,
+    pub reviewed_at: Option<DateTime<Utc>>,
+    pub reviewed_by: Option<AccountId>,
+    pub review_reason: Option<String>,
+}
+
+/// What lists show: a run without its `detail`.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = runs, check_for_backend(diesel::pg::Pg))]
+pub struct RunRow {
+    pub id: RunId,
+    pub account_id: AccountId,
+    pub machine_id: Option<MachineId>,
+    pub status: String,
+    pub evidence_level: String,
+    pub model_slug: Option<String>,
+    pub model_name: String,
+    pub publisher: Option<String>,
+    pub quantization: Option<String>,
+    pub hardware_slug: Option<String>,
+    pub gpu_count: Option<i32>,
+    pub engine_name: Option<String>,
+    pub title: String,
+    pub summary: String,
+    pub decode_single_tokens_per_second: Option<f64>,
+    pub decode_peak_tokens_per_second: Option<f64>,
+    pub prefill_peak_tokens_per_second: Option<f64>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+    pub stale_at: Option<DateTime<Utc>>,
+}
+
+/// One row of `run_cells`.
+#[derive(Debug, Clone, Insertable)]
+#[diesel(table_name = run_cells)]
+pub struct RunCell {
+    pub run_id: RunId,
+    pub context_tokens: i32,
+    pub concurrency: i32,
+    pub status: String,
+    pub total_tokens_per_second: Option<f64>,
+    pub per_request_tokens_per_second: Option<f64>,
+    pub ttft_ms: Option<f64>,
+    pub itl_ms: Option<f64>,
+    pub cold_ttft_ms: Option<f64>,
+}
+
+/// What `runs.detail` holds: all that follows from the document and the claim.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunDetail {
+    pub claim: Claim,
+    pub tool: Tool,
+    pub run: RunSettings,
+    pub hardware_seen: SeenHardware,
+    pub engine_summary: String,
+    pub matrix_summary: String,
+    pub matrix: Matrix,
+    pub findings: Vec<Finding>,
+    pub notes: Option<String>,
+}
+
+/// Hardware as a run's page shows it.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct HardwareView {
+    /// Slug of the catalog's hardware model, when the name is known.
+    pub slug: Option<String>,
+    /// `Discrete GPU` …
+    pub kind: Option<String>,
+    pub gpu: Option<String>,
+    pub gpu_count: Option<i32>,
+    pub vram_gib: Option<f64>,
+    pub cpu: Option<String>,
+    pub ram_gib: Option<f64>,
+    pub os: Option<String>,
+    pub driver: Option<String>,
+    pub power_limit_w: Option<f64>,
+}
+
+/// Engine as a run's page shows it.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct EngineView {
+    pub name: Option<String>,
+    pub version: Option<String>,
+    pub quantization: Option<String>,
+    pub backend: Option<String>,
+    pub build: Option<String>,
+}
+
+/// How the run was done, as its page shows it.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct RunSettingsView {
+    pub served_model: Option<String>,
+    pub revision: Option<String>,
+    pub decode_test: Option<String>,
+    pub prefill_mode: Option<String>,
+    pub duration_seconds: Option<f64>,
+    pub max_output_tokens: Option<u64>,
+}
+
+/// One check's result.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RunModelView {
+    pub slug: Option<String>,
+    pub name: String,
+    pub hf_id: Option<String>,
+    pub publisher: Option<String>,
+}
+
+/// A run as the API shows it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RunView {
+    #[schema(value_type = String)]
+    pub id: RunId,
+    pub status: Verdict,
+    /// `measured` when verified, else `unverified`.
+    pub label: &'static str,
+    pub evidence_level: String,
+    pub visibility: String,
+    pub title: String,
+    /// Engine, version and quantization, then contexts and concurrency levels.
+    pub summary: String,
+    pub engine_summary: String,
+    pub matrix_summary: String,
+    /// Handle of the uploader.
+    pub by: String,
+    pub tool: Tool,
+    pub model: RunModelView,
+    pub hardware: HardwareView,
+    pub engine: EngineView,
+    pub run: RunSettingsView,
+    pub launch_command: Option<String>,
+    pub notes: Option<String>,
+    pub prefill: Vec<PrefillRow>,
+    pub decode: Vec<Cell>,
+    pub kv_capacity: KvCapacity,
+    pub checks: Vec<Finding>,
+    pub rules_version: String,
+    pub document_sha256: String,
+    #[schema(value_type = Option<String>)]
+    pub machine_id: Option<MachineId>,
+    #[schema(value_type = Option<String>)]
+    pub challenge_id: Option<ChallengeId>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+    pub stale_at: Option<DateTime<Utc>>,
+    pub stale_reason: Option<String>,
+    pub reviewed_at: Option<DateTime<Utc>>,
+    pub review_reason: Option<String>,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RunSummaryView {
+    #[schema(value_type = String)]
+    pub id: RunId,
+    pub status: Verdict,
+    pub label: &'static str,
+    pub evidence_level: String,
+    pub title: String,
+    pub summary: String,
+    pub by: String,
+    pub model: Option<String>,
+    pub publisher: Option<String>,
+    pub quantization: Option<String>,
+    pub hardware: Option<String>,
+    pub gpu_count: Option<i32>,
+    pub engine: Option<String>,
+    /// Total tokens per second of one request without context.
+    pub decode_single_tokens_per_second: Option<f64>,
+    /// The highest valid total of the matrix.
+    pub decode_peak_tokens_per_second: Option<f64>,
+    pub prefill_peak_tokens_per_second: Option<f64>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+}
+
+/// A challenge as the API shows it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ChallengeView {
+    #[schema(value_type = String)]
+    pub id: ChallengeId,
+    #[schema(value_type = String)]
+    pub machine_id: MachineId,
+    pub model: Option<String>,
+    pub quantization: Option<String>,
+    pub contexts: Vec<u64>,
+    pub concurrency_levels: Vec<u32>,
+    pub prefill_contexts: Vec<u64>,
+    pub duration_seconds: f64,
+    pub max_tokens: u64,
+    /// Runs the stock tool on the machine.
+    pub command: String,
+    /// Runs our own client on the machine, and uploads.
+    pub measure_command: String,
+    pub issued_at: DateTime<Utc>,
+    pub expires_at: DateTime<Utc>,
+    pub used_at: Option<DateTime<Utc>>,
+}
+
+/// What surrounds the document in an upload. `document` itself is read apart, by the rules for documents.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UploadFields {
+    pub machine_id: Option<MachineId>,
+    pub challenge_id: Option<ChallengeId>,
+    pub hardware: Option<ClaimedHardware>,
+    pub model: Option<super::claim::ClaimedModel>,
+    pub engine: Option<ClaimedEngine>,
+    pub launch_command: Option<String>,
+    pub notes: Option<String>,
+    #[serde(default)]
+    pub visibility: Visibility,
+}
+
+/// The body of an upload, for the OpenAPI document; it is read by [`UploadFields`] and the rules for documents.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UploadBody {
+    /// The benchmark's JSON, plain or wrapped.
+    #[schema(value_type = Object)]
+    pub document: serde_json::Value,
+    #[schema(value_type = Option<String>)]
+    pub machine_id: Option<MachineId>,
+    #[schema(value_type = Option<String>)]
+    pub challenge_id: Option<ChallengeId>,
+    pub hardware: Option<ClaimedHardware>,
+    pub model: Option<super::claim::ClaimedModel>,
+    pub engine: Option<ClaimedEngine>,
+    pub launch_command: Option<String>,
+    pub notes: Option<String>,
+    pub visibility: Option<Visibility>,
+}

@@ -1,0 +1,273 @@
+//! All SQL of the benchmarks' tables.
+
+use chrono::{DateTime, Utc};
+use diesel::{prelude::*, sql_types};
+use diesel_async::RunQueryDsl;
+
+use super::model::{Challenge, Run, RunCell, RunRow};
+use crate::{
+    base::{
+        Result,
+        id::{AccountId, ChallengeId, MachineId, RunId},
+    },
+    db::{
+        Conn, Tx,
+        schema::{challenges, run_cells, run_documents, run_marks, runs},
+    },
+};
+
+pub async fn challenge_insert(tx: &mut Tx<'_>, challenge: &Challenge) -> Result<()> {
+    diesel::insert_into(challenges::table).values(challenge).execute(&mut **tx).await?;
+    Ok(())
+}
+
+pub async fn challenge_fetch(conn: &mut Conn, id: ChallengeId) -> Result<Option<Challenge>> {
+    Ok(challenges::table.find(id.uuid()).select(Challenge::as_select()).first(conn).await.optional()?)
+}
+
+/// Marks the challenge as answered; `false` when it was already.
+pub async fn challenge_use(tx: &mut Tx<'_>, id: ChallengeId, now: DateTime<Utc>) -> Result<bool> {
+    let changed = diesel::update(challenges::table.find(id.uuid()).filter(challenges::used_at.is_null()))
+        .set(challenges::used_at.eq(now))
+        .execute(&mut **tx)
+        .await?;
+    Ok(changed == 1)
+}
+
+/// Challenges issued for the machine since `since`.
+pub async fn challenge_count_since(conn: &mut Conn, machine: MachineId, since: DateTime<Utc>) -> Result<i64> {
+    Ok(challenges::table
+        .filter(challenges::machine_id.eq(machine.uuid()))
+        .filter(challenges::issued_at.gt(since))
+        .count()
+        .get_result(conn)
+        .await?)
+}
+
+/// The bytes of a run.
+pub struct NewDocument<'a> {
+    pub redacted_gzip: &'a [u8],
+    pub original_gzip: &'a [u8],
+    pub original_sha256: &'a str,
+}
+
+/// Stores a run with its bytes, cells and marks; `false` when the same upload is there already.
+pub async fn run_insert(
+    tx: &mut Tx<'_>,
+    run: &Run,
+    document: &NewDocument<'_>,
+    cells: &[RunCell],
+    marks: &[(&'static str, String)],
+) -> Result<bool> {
+    let inserted = diesel::insert_into(runs::table).values(run).on_conflict(runs::upload_key).do_nothing().execute(&mut **tx).await?;
+    if inserted == 0 {
+        return Ok(false);
+    }
+    diesel::insert_into(run_documents::table)
+        .values((
+            run_documents::run_id.eq(run.id.uuid()),
+            run_documents::redacted_gzip.eq(document.redacted_gzip),
+            run_documents::original_gzip.eq(document.original_gzip),
+            run_documents::original_sha256.eq(document.original_sha256),
+        ))
+        .execute(&mut **tx)
+        .await?;
+    // Nine columns a row and 65,535 parameters a statement.
+    for chunk in cells.chunks(5_000) {
+        diesel::insert_into(run_cells::table).values(chunk).execute(&mut **tx).await?;
+    }
+    let rows: Vec<_> = marks
+        .iter()
+        .map(|(kind, value)| (run_marks::run_id.eq(run.id.uuid()), run_marks::kind.eq(*kind), run_marks::value.eq(value)))
+        .collect();
+    for chunk in rows.chunks(10_000) {
+        diesel::insert_into(run_marks::table).values(chunk.to_vec()).on_conflict_do_nothing().execute(&mut **tx).await?;
+    }
+    Ok(true)
+}
+
+pub async fn run_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Run>> {
+    Ok(runs::table.find(id.uuid()).select(Run::as_select()).first(conn).await.optional()?)
+}
+
+pub async fn run_fetch_by_upload_key(conn: &mut Conn, key: &str) -> Result<Option<Run>> {
+    Ok(runs::table.filter(runs::upload_key.eq(key)).select(Run::as_select()).first(conn).await.optional()?)
+}
+
+pub async fn run_document_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Vec<u8>>> {
+    Ok(run_documents::table.find(id.uuid()).select(run_documents::redacted_gzip).first(conn).await.optional()?)
+}
+
+/// An operator's decision on a run that waits for review; `false` when it does not wait any more.
+pub async fn run_review(
+    tx: &mut Tx<'_>,
+    id: RunId,
+    status: &str,
+    evidence_level: &str,
+    by: AccountId,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<bool> {
+    let changed = diesel::update(runs::table.find(id.uuid()).filter(runs::status.ne("rejected")))
+        .set((
+            runs::status.eq(status),
+            runs::evidence_level.eq(evidence_level),
+            runs::reviewed_at.eq(now),
+            runs::reviewed_by.eq(by.uuid()),
+            runs::review_reason.eq(reason),
+        ))
+        .execute(&mut **tx)
+        .await?;
+    Ok(changed == 1)
+}
+
+/// Whether these bytes came in before, in a run that is not `upload_key`'s.
+pub async fn original_seen(conn: &mut Conn, original_sha256: &str) -> Result<bool> {
+    let query = run_documents::table.filter(run_documents::original_sha256.eq(original_sha256));
+    Ok(diesel::select(diesel::dsl::exists(query)).get_result(conn).await?)
+}
+
+/// Whether a mark of this kind and value is on any run.
+pub async fn mark_seen(conn: &mut Conn, kind: &str, value: &str) -> Result<bool> {
+    let query = run_marks::table.filter(run_marks::kind.eq(kind)).filter(run_marks::value.eq(value));
+    Ok(diesel::select(diesel::dsl::exists(query)).get_result(conn).await?)
+}
+
+#[derive(QueryableByName)]
+struct FoundRow {
+    #[diesel(sql_type = sql_types::Bool)]
+    found: bool,
+}
+
+/// Whether a run of another account or another machine shares at least half of the cells of the smaller of the two (evidence.md 0). By the
+/// marks' index.
+pub async fn run_shares_half(conn: &mut Conn, cells: &[String], account: AccountId, machine: Option<MachineId>) -> Result<bool> {
+    let count = i64::try_from(cells.len()).unwrap_or(i64::MAX);
+    let row: FoundRow = diesel::sql_query(
+        "SELECT EXISTS (
+             SELECT FROM (SELECT run_id, count(*) AS shared FROM run_marks WHERE kind = 'cell' AND value = ANY($1) GROUP BY run_id) m
+             JOIN runs r ON r.id = m.run_id
+             WHERE (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
+               AND m.shared * 2 >= least($2, (SELECT count(*) FROM run_marks o WHERE o.run_id = m.run_id AND o.kind = 'cell'))
+         ) AS found",
+    )
+    .bind::<sql_types::Array<sql_types::Text>, _>(cells)
+    .bind::<sql_types::BigInt, _>(count)
+    .bind::<sql_types::Uuid, _>(account)
+    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(machine)
+    .get_result(conn)
+    .await?;
+    Ok(row.found)
+}
+
+/// Whether one of these marks is on a run of another account or another machine.
+pub async fn mark_seen_elsewhere(
+    conn: &mut Conn,
+    kind: &str,
+    values: &[String],
+    account: AccountId,
+    machine: Option<MachineId>,
+) -> Result<bool> {
+    let row: FoundRow = diesel::sql_query(
+        "SELECT EXISTS (
+             SELECT FROM run_marks m JOIN runs r ON r.id = m.run_id
+             WHERE m.kind = $1 AND m.value = ANY($2) AND (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
+         ) AS found",
+    )
+    .bind::<sql_types::Text, _>(kind)
+    .bind::<sql_types::Array<sql_types::Text>, _>(values)
+    .bind::<sql_types::Uuid, _>(account)
+    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(machine)
+    .get_result(conn)
+    .await?;
+    Ok(row.found)
+}
+
+/// How a list of runs is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunSort {
+    #[default]
+    Newest,
+    DecodeSingle,
+    DecodePeak,
+    PrefillPeak,
+}
+
+/// Which public runs to list.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    pub model: Option<String>,
+    pub publisher: Option<String>,
+    pub hardware: Option<String>,
+    pub gpu_count: Option<i32>,
+    pub engine: Option<String>,
+    pub quantization: Option<String>,
+    pub by: Option<AccountId>,
+    pub machine: Option<MachineId>,
+    pub status: Option<String>,
+    pub sort: RunSort,
+}
+
+/// The place after which a page begins: the sort's value (seconds for `newest`) and the id.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+pub struct RunPlace {
+    pub created_at: DateTime<Utc>,
+    pub value: Option<f64>,
+    pub id: RunId,
+}
+
+pub async fn run_list(conn: &mut Conn, filter: &RunFilter, after: Option<&RunPlace>, limit: i64) -> Result<Vec<RunRow>> {
+    let mut query = runs::table.filter(runs::visibility.eq("public")).into_boxed();
+    if let Some(model) = &filter.model {
+        query = query.filter(runs::model_slug.eq(model).or(runs::model_name.eq(model)));
+    }
+    if let Some(publisher) = &filter.publisher {
+        query = query.filter(runs::publisher.eq(publisher));
+    }
+    if let Some(hardware) = &filter.hardware {
+        query = query.filter(runs::hardware_slug.eq(hardware));
+    }
+    if let Some(count) = filter.gpu_count {
+        query = query.filter(runs::gpu_count.eq(count));
+    }
+    if let Some(engine) = &filter.engine {
+        query = query.filter(runs::engine_name.eq(engine));
+    }
+    if let Some(quantization) = &filter.quantization {
+        query = query.filter(runs::quantization.eq(quantization));
+    }
+    if let Some(by) = filter.by {
+        query = query.filter(runs::account_id.eq(by.uuid()));
+    }
+    if let Some(machine) = filter.machine {
+        query = query.filter(runs::machine_id.eq(machine.uuid()));
+    }
+    if let Some(status) = &filter.status {
+        query = query.filter(runs::status.eq(status));
+    }
+    macro_rules! by_figure {
+        ($column:expr) => {{
+            // Runs without the figure have no place in a list sorted by it.
+            query = query.filter($column.is_not_null());
+            if let Some(place) = after {
+                query = query.filter($column.lt(place.value).or($column.eq(place.value).and(runs::id.lt(place.id.uuid()))));
+            }
+            query.order(($column.desc(), runs::id.desc()))
+        }};
+    }
+    let query = match filter.sort {
+        RunSort::Newest => {
+            if let Some(place) = after {
+                query = query.filter(
+                    runs::created_at.lt(place.created_at).or(runs::created_at.eq(place.created_at).and(runs::id.lt(place.id.uuid()))),
+                );
+            }
+            query.order((runs::created_at.desc(), runs::id.desc()))
+        }
+        RunSort::DecodeSingle => by_figure!(runs::decode_single_tokens_per_second),
+        RunSort::DecodePeak => by_figure!(runs::decode_peak_tokens_per_second),
+        RunSort::PrefillPeak => by_figure!(runs::prefill_peak_tokens_per_second),
+    };
+    Ok(query.limit(limit).select(RunRow::as_select()).load(conn).await?)
+}

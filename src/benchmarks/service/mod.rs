@@ -1,0 +1,36 @@
+//! What can be done with challenges and runs. Each function is one use case.
+
+mod challenges;
+mod read;
+mod review;
+mod upload;
+
+pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
+pub use read::{RunListQuery, cells_csv, document, fetch, list};
+pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
+pub use upload::upload;
+
+use std::io::{Read, Write};
+
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use sha2::{Digest, Sha256};
+
+use crate::base::{Error, Result};
+
+/// SHA-256 in lower-case hex.
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).map_err(Error::internal)?;
+    encoder.finish().map_err(Error::internal)
+}
+
+/// Only for what this server packed itself.
+fn gunzip(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut text).map_err(Error::internal)?;
+    Ok(text)
+}

@@ -1,0 +1,423 @@
+//! Taking a run in: read, redacted and judged outside any transaction, then stored whole or not at all.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use super::{
+    super::{
+        assess::{assess_value, device_finding, duplicate_finding},
+        challenge::AnswerFacts,
+        checks::Finding,
+        claim::{Claim, ClaimedHardware},
+        document::{self, Envelope},
+        json::Unreadable,
+        matrix::{CellStatus, Matrix},
+        model::{Challenge, EvidenceLevel, Run, RunCell, RunDetail, RunView, UploadFields},
+        queries,
+        verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
+    },
+    gzip, read, sha256_hex,
+};
+use crate::{
+    base::{Code, Error, FieldError, Result, id::RunId},
+    catalog::{Catalog, ModelMatch},
+    ctx::Ctx,
+    db::{Conn, Tx},
+    identity::Caller,
+    machines::{self, model::Machine},
+};
+
+const NOTES_CHARS_MAX: usize = 2_000;
+
+/// Documents are judged two at a time: each may take 256 MiB while it is read.
+static JUDGES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+
+/// The known members of the claim's objects; anything else is refused here (`rigmark verify --claim` ignores it).
+const CLAIM_MEMBERS: [(&str, &[&str]); 3] = [
+    ("hardware", &["gpu", "gpu_count", "vram_gib", "kind", "cpu", "ram_gib", "os", "driver", "power_limit_w"]),
+    ("model", &["hf_id", "revision", "quantization"]),
+    ("engine", &["name", "version", "build", "backend"]),
+];
+
+/// The upload as far as it can be read without the database.
+struct Incoming {
+    fields: UploadFields,
+    claim: Claim,
+    document: Value,
+    original: Vec<u8>,
+    original_sha256: String,
+}
+
+/// Takes an upload's body and returns the run with its verdict; the same upload again gives the same run.
+///
+/// # Errors
+/// `unreadable_document` or `invalid_input` with pointers, `not_found` for a machine or challenge that is not the caller's,
+/// `challenge_used`, `challenge_expired`. A document that fails its checks is no error: its run is stored as `rejected`.
+pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> {
+    let _judge = JUDGES.acquire().await.map_err(Error::internal)?;
+    let incoming = tokio::task::spawn_blocking(move || read_body(&body)).await.map_err(Error::internal)??;
+    let key = upload_key(caller, &incoming)?;
+    let mut conn = ctx.db.conn().await?;
+    if let Some(run) = queries::run_fetch_by_upload_key(&mut conn, &key).await? {
+        return read::view(&mut conn, run).await;
+    }
+    let now = ctx.business_now(&mut conn).await?;
+    let machine = fetch_machine(&mut conn, caller, &incoming.fields).await?;
+    let challenge = fetch_challenge(&mut conn, caller, &incoming.fields, machine.as_ref(), now).await?;
+    let bytes_seen = queries::original_seen(&mut conn, &incoming.original_sha256).await?;
+    drop(conn);
+
+    let limits = engine_limits(ctx, machine.as_ref(), challenge.is_some()).await;
+    let context = context(ctx, machine.as_ref(), challenge.as_ref(), bytes_seen, limits, now)?;
+    let Incoming { fields, claim, document, original, original_sha256 } = incoming;
+    let (assessment, document_gzip, original_gzip) = tokio::task::spawn_blocking(move || {
+        let assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, "/document"))?;
+        let packed = gzip(&assessment.redacted)?;
+        Ok::<_, Error>((assessment, packed, gzip(&original)?))
+    })
+    .await
+    .map_err(Error::internal)??;
+
+    let mut conn = ctx.db.conn().await?;
+    let assessment = with_copies(&mut conn, caller, machine.as_ref(), challenge.is_some(), assessment).await?;
+    let run = row(ctx, caller, &fields, machine.as_ref(), challenge.as_ref(), &assessment, key.clone(), now)?;
+    drop(conn);
+    let cells = cells(run.id, &assessment.matrix);
+    let marks = marks(&assessment);
+    let document = queries::NewDocument { redacted_gzip: &document_gzip, original_gzip: &original_gzip, original_sha256: &original_sha256 };
+    ctx.db
+        .tx("run_upload", async |tx| {
+            if queries::run_insert(tx, &run, &document, &cells, &marks).await? {
+                use_challenge(tx, challenge.as_ref(), now).await?;
+            }
+            Ok(())
+        })
+        .await?;
+    let mut conn = ctx.db.conn().await?;
+    let stored = queries::run_fetch_by_upload_key(&mut conn, &key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
+    read::view(&mut conn, stored).await
+}
+
+fn unreadable(fault: &Unreadable, prefix: &str) -> Error {
+    let pointer = format!("{prefix}{}", fault.pointer);
+    Error::new(Code::UnreadableDocument, fault.detail.clone()).with_fields(vec![FieldError::new(
+        pointer,
+        fault.code.as_str(),
+        fault.detail.clone(),
+    )])
+}
+
+fn read_body(body: &[u8]) -> Result<Incoming> {
+    let Envelope { fields, document, document_span } = document::read_envelope(body).map_err(|u| unreadable(&u, ""))?;
+    let faults = unknown_members(&fields);
+    if !faults.is_empty() {
+        return Err(Error::invalid_fields(faults));
+    }
+    let fields: UploadFields = serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
+        let path = error.path().to_string();
+        let pointer = if path == "." { String::new() } else { format!("/{}", path.replace('.', "/")) };
+        Error::invalid(pointer, "wrong_type", error.inner().to_string())
+    })?;
+    let claim = Claim {
+        hardware: fields.hardware.clone(),
+        model: fields.model.clone(),
+        engine: fields.engine.clone(),
+        launch_command: fields.launch_command.clone(),
+    };
+    let mut faults = claim.faults();
+    if fields.notes.as_deref().is_some_and(|n| n.chars().count() > NOTES_CHARS_MAX) {
+        faults.push(FieldError::new("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters.")));
+    }
+    if fields.challenge_id.is_some() && fields.machine_id.is_none() {
+        faults.push(FieldError::new("/machine_id", "missing_field", "A challenge belongs to a machine: give machine_id."));
+    }
+    if !faults.is_empty() {
+        return Err(Error::invalid_fields(faults));
+    }
+    let original = body.get(document_span).unwrap_or_default().to_vec();
+    let original_sha256 = sha256_hex(&original);
+    Ok(Incoming { fields, claim, document, original, original_sha256 })
+}
+
+fn unknown_members(fields: &Map<String, Value>) -> Vec<FieldError> {
+    const TOP: [&str; 8] = ["machine_id", "challenge_id", "hardware", "model", "engine", "launch_command", "notes", "visibility"];
+    let unknown = |pointer: String| FieldError::new(pointer, "unknown_field", "There is no such field.");
+    let top = fields.keys().filter(|k| !TOP.contains(&k.as_str())).map(|k| unknown(format!("/{k}")));
+    let nested = CLAIM_MEMBERS.iter().flat_map(|(name, known)| {
+        let object = fields.get(*name).and_then(Value::as_object);
+        let keys = object.into_iter().flat_map(|o| o.keys());
+        keys.filter(|k| !known.contains(&k.as_str())).map(move |k| unknown(format!("/{name}/{k}")))
+    });
+    top.chain(nested).collect()
+}
+
+/// One text for everything that makes an upload the same as another.
+fn upload_key(caller: &Caller, incoming: &Incoming) -> Result<String> {
+    let fields = &incoming.fields;
+    let claim = serde_json::to_string(&incoming.claim).map_err(Error::internal)?;
+    let parts = [
+        caller.account_id.to_string(),
+        fields.machine_id.map(|m| m.to_string()).unwrap_or_default(),
+        fields.challenge_id.map(|c| c.to_string()).unwrap_or_default(),
+        claim,
+        fields.visibility.as_str().to_owned(),
+        incoming.original_sha256.clone(),
+    ];
+    Ok(sha256_hex(parts.join("\n").as_bytes()))
+}
+
+async fn fetch_machine(conn: &mut Conn, caller: &Caller, fields: &UploadFields) -> Result<Option<Machine>> {
+    match fields.machine_id {
+        Some(id) => Ok(Some(machines::service::fetch_owned(conn, caller, id).await?)),
+        None => Ok(None),
+    }
+}
+
+async fn fetch_challenge(
+    conn: &mut Conn,
+    caller: &Caller,
+    fields: &UploadFields,
+    machine: Option<&Machine>,
+    now: DateTime<Utc>,
+) -> Result<Option<Challenge>> {
+    let Some(id) = fields.challenge_id else { return Ok(None) };
+    let found = queries::challenge_fetch(conn, id).await?;
+    let challenge = found.filter(|c| c.account_id == caller.account_id).ok_or_else(|| Error::not_found("challenge"))?;
+    if machine.is_none_or(|m| m.id != challenge.machine_id) {
+        return Err(Error::invalid("/challenge_id", "other_machine", "The challenge was issued for another machine."));
+    }
+    if challenge.used_at.is_some() {
+        return Err(Error::new(Code::ChallengeUsed, "This challenge has been answered; ask for a new one."));
+    }
+    if challenge.expires_at <= now {
+        return Err(Error::new(Code::ChallengeExpired, "This challenge has expired; ask for a new one."));
+    }
+    Ok(Some(challenge))
+}
+
+async fn use_challenge(tx: &mut Tx<'_>, challenge: Option<&Challenge>, now: DateTime<Utc>) -> Result<()> {
+    match challenge {
+        Some(challenge) if !queries::challenge_use(tx, challenge.id, now).await? => {
+            Err(Error::new(Code::ChallengeUsed, "This challenge has been answered; ask for a new one."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the machine's engine says of its own limits, where it can be asked: they explain cells that an answer lacks.
+async fn engine_limits(ctx: &Ctx, machine: Option<&Machine>, is_answer: bool) -> Option<u64> {
+    let machine = machine.filter(|m| is_answer && m.endpoint_url.is_some())?;
+    let target = machines::service::target(ctx, machine).ok()?;
+    let description = ctx.engines.describe(&target).await.ok()?;
+    description.models.iter().filter_map(|m| m.max_model_len).max()
+}
+
+fn context(
+    ctx: &Ctx,
+    machine: Option<&Machine>,
+    challenge: Option<&Challenge>,
+    bytes_seen: bool,
+    max_model_len: Option<u64>,
+    now: DateTime<Utc>,
+) -> Result<AssessContext> {
+    let answer = match challenge {
+        Some(challenge) => {
+            let facts = AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len, kv_tokens: None };
+            Some((challenge.spec()?, facts))
+        }
+        None => None,
+    };
+    let sandbox = ctx.config.mode.is_sandbox();
+    Ok(AssessContext {
+        challenge: answer,
+        machine_hardware: machine.map(claimed_hardware),
+        hardware_unseen: if sandbox { HardwareUnseen::Note } else { HardwareUnseen::Suspicious },
+        uploaded_at: Some(now),
+    })
+}
+
+/// A machine's hardware in the words of a claim.
+pub(super) fn claimed_hardware(machine: &Machine) -> ClaimedHardware {
+    let name = Catalog::builtin().hardware(&machine.hardware_slug).map_or(machine.hardware_slug.as_str(), |h| h.name.as_str());
+    ClaimedHardware {
+        gpu: name.to_owned(),
+        gpu_count: u32::try_from(machine.gpu_count).ok(),
+        vram_gib: machine.vram_gib,
+        kind: Some(machine.kind.clone()),
+        cpu: machine.cpu.clone(),
+        ram_gib: machine.ram_gib,
+        os: machine.os.clone(),
+        driver: machine.driver.clone(),
+        power_limit_w: machine.power_limit_w,
+    }
+}
+
+/// Findings that only the other runs can make: copies put the newcomer, and only the newcomer, into review.
+async fn with_copies(
+    conn: &mut Conn,
+    caller: &Caller,
+    machine: Option<&Machine>,
+    is_answer: bool,
+    assessment: Assessment,
+) -> Result<Assessment> {
+    let machine = machine.map(|m| m.id);
+    let mut findings = Vec::new();
+    let prints = prints(&assessment);
+    if queries::run_shares_half(conn, &prints, caller.account_id, machine).await? {
+        findings.push(duplicate_finding(false));
+    }
+    if !assessment.device_hashes.is_empty()
+        && queries::mark_seen_elsewhere(conn, "device", &assessment.device_hashes, caller.account_id, machine).await?
+    {
+        findings.push(device_finding());
+    }
+    for (kind, value) in [("nonce", &assessment.nonce), ("tool_run", &assessment.run_id)] {
+        let Some(value) = value else { continue };
+        if queries::mark_seen(conn, kind, value).await? {
+            let message = "The benchmark's own run identifier was uploaded before.";
+            findings.push(if is_answer { Finding::error("run_replayed", message) } else { Finding::suspicious("run_replayed", message) });
+        }
+    }
+    Ok(assessment.with_findings(findings))
+}
+
+fn prints(assessment: &Assessment) -> Vec<String> {
+    assessment
+        .fingerprint
+        .iter()
+        .map(|c| format!("{}/{}/{}/{}", c.context_tokens, c.concurrency, c.output_tokens, c.measured_micros))
+        .collect()
+}
+
+fn marks(assessment: &Assessment) -> Vec<(&'static str, String)> {
+    let mut marks: Vec<(&'static str, String)> = prints(assessment).into_iter().map(|p| ("cell", p)).collect();
+    marks.extend(assessment.device_hashes.iter().map(|d| ("device", d.clone())));
+    marks.extend(assessment.nonce.iter().map(|n| ("nonce", n.clone())));
+    marks.extend(assessment.run_id.iter().map(|r| ("tool_run", r.clone())));
+    marks
+}
+
+#[expect(clippy::too_many_arguments, reason = "one row from everything that is known of a run")]
+fn row(
+    ctx: &Ctx,
+    caller: &Caller,
+    fields: &UploadFields,
+    machine: Option<&Machine>,
+    challenge: Option<&Challenge>,
+    assessment: &Assessment,
+    upload_key: String,
+    now: DateTime<Utc>,
+) -> Result<Run> {
+    let claim = &assessment.claim;
+    let asked_for = claim.model.as_ref().map(|m| m.hf_id.clone()).or_else(|| assessment.run.served_model.clone());
+    let model_name = asked_for.unwrap_or_else(|| "unknown".to_owned());
+    let model = match Catalog::builtin().resolve_model(&model_name) {
+        ModelMatch::One(model) => Some(model),
+        _ => None,
+    };
+    let challenged_quantization = challenge.map(Challenge::spec).transpose()?.and_then(|s| s.quantization);
+    let quantization = claim.quantization().map(|q| q.as_str().to_owned()).or(challenged_quantization);
+    let (hardware_slug, gpu_count) = hardware_of(machine, claim);
+    let detail = RunDetail {
+        claim: claim.clone(),
+        tool: assessment.tool.clone(),
+        run: assessment.run.clone(),
+        hardware_seen: assessment.hardware_seen.clone(),
+        engine_summary: assessment.engine_summary.clone(),
+        matrix_summary: assessment.matrix_summary.clone(),
+        matrix: assessment.matrix.clone(),
+        findings: assessment.findings.clone(),
+        notes: fields.notes.clone(),
+    };
+    let best = best_figures(&assessment.matrix);
+    let level =
+        if challenge.is_some() && assessment.verdict == Verdict::Verified { EvidenceLevel::Challenged } else { EvidenceLevel::Document };
+    Ok(Run {
+        id: RunId::new(),
+        account_id: caller.account_id,
+        machine_id: machine.map(|m| m.id),
+        challenge_id: challenge.map(|c| c.id),
+        status: assessment.verdict.as_str().to_owned(),
+        evidence_level: level.as_str().to_owned(),
+        visibility: fields.visibility.as_str().to_owned(),
+        model_slug: model.map(|m| m.slug.clone()),
+        publisher: model.map(|m| m.publisher.clone()),
+        model_name,
+        quantization,
+        hardware_slug,
+        gpu_count,
+        engine_name: claim.engine.as_ref().map(|e| e.name.clone()).or_else(|| assessment.run.engine.clone()),
+        title: assessment.title.clone(),
+        summary: [assessment.engine_summary.as_str(), assessment.matrix_summary.as_str()]
+            .into_iter()
+            .filter(|s| !s.is_empty())
+            .collect::<Vec<_>>()
+            .join(" · "),
+        detail: serde_json::to_value(&detail).map_err(Error::internal)?,
+        rules_version: assessment.rules_version.to_owned(),
+        document_sha256: assessment.document_sha256.clone(),
+        decode_single_tokens_per_second: best.single,
+        decode_peak_tokens_per_second: best.peak,
+        prefill_peak_tokens_per_second: best.prefill,
+        upload_key,
+        created_at: now,
+        expires_at: now + TimeDelta::days(ctx.config.tunables.evidence_valid_days),
+        stale_at: None,
+        stale_reason: None,
+        reviewed_at: None,
+        reviewed_by: None,
+        review_reason: None,
+    })
+}
+
+fn hardware_of(machine: Option<&Machine>, claim: &Claim) -> (Option<String>, Option<i32>) {
+    if let Some(machine) = machine {
+        return (Some(machine.hardware_slug.clone()), Some(machine.gpu_count));
+    }
+    let Some(hardware) = &claim.hardware else { return (None, None) };
+    let found = Catalog::builtin().resolve_hardware(&hardware.gpu, hardware.vram_gib);
+    let count = i32::try_from(hardware.gpu_count.unwrap_or(1)).ok();
+    (found.one().map(|h| h.slug.clone()), count)
+}
+
+struct Best {
+    single: Option<f64>,
+    peak: Option<f64>,
+    prefill: Option<f64>,
+}
+
+/// A queued cell is never a reading (look.md).
+fn best_figures(matrix: &Matrix) -> Best {
+    let valid = |c: &&super::super::matrix::Cell| c.status == CellStatus::Valid;
+    let max = |values: &mut dyn Iterator<Item = f64>| values.fold(None, |best: Option<f64>, v| Some(best.map_or(v, |b| b.max(v))));
+    Best {
+        single: matrix.cell(0, 1).filter(valid).and_then(|c| c.total_tokens_per_second),
+        peak: max(&mut matrix.decode.iter().filter(valid).filter_map(|c| c.total_tokens_per_second)),
+        prefill: max(&mut matrix.prefill.iter().filter_map(|p| p.tokens_per_second)),
+    }
+}
+
+fn cells(run_id: RunId, matrix: &Matrix) -> Vec<RunCell> {
+    matrix
+        .decode
+        .iter()
+        .filter_map(|cell| {
+            let cold = if cell.context_tokens == 0 { cell.ttft_ms } else { matrix.cold_ttft_ms(cell.context_tokens) };
+            Some(RunCell {
+                run_id,
+                context_tokens: i32::try_from(cell.context_tokens).ok()?,
+                concurrency: i32::try_from(cell.concurrency).ok()?,
+                status: cell.status.as_str().to_owned(),
+                total_tokens_per_second: cell.total_tokens_per_second,
+                per_request_tokens_per_second: cell.per_request_tokens_per_second,
+                ttft_ms: cell.ttft_ms,
+                itl_ms: cell.itl_ms,
+                cold_ttft_ms: cold,
+            })
+        })
+        .collect()
+}

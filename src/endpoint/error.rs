@@ -1,0 +1,37 @@
+//! Errors in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::base::{Code, Error};
+
+/// OpenAI's error body.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenAiError {
+    pub error: OpenAiErrorBody,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenAiErrorBody {
+    pub message: String,
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub param: Option<String>,
+    /// Our stable code.
+    pub code: &'static str,
+}
+
+impl OpenAiError {
+    pub fn from_error(error: &Error) -> Self {
+        let kind = match error.code() {
+            Code::Unauthenticated | Code::InvalidCredentials => "authentication_error",
+            Code::InsufficientScope | Code::Forbidden => "permission_error",
+            Code::NotFound => "not_found_error",
+            Code::RateLimited => "rate_limit_error",
+            Code::Internal | Code::Unavailable | Code::EngineUnreachable | Code::EngineError => "server_error",
+            _ => "invalid_request_error",
+        };
+        let param = error.fields().first().map(|f| f.pointer.trim_start_matches('/').to_owned());
+        Self { error: OpenAiErrorBody { message: error.detail().to_owned(), kind, param, code: error.code().as_str() } }
+    }
+}

@@ -1,0 +1,188 @@
+//! Rows of the rentals' tables and what the API shows of them.
+
+use std::ops::Bound;
+
+use chrono::{DateTime, Utc};
+use diesel::prelude::*;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::state::{EndReason, Segment, Status, Terms};
+use crate::{
+    base::{
+        Error, Money, Result,
+        id::{AccountId, HoldId, ListingId, MachineId, RentalId, RunId},
+        money::Currency,
+    },
+    db::schema::{rental_events, rental_segments, rentals},
+};
+
+/// The span for which a machine is taken: closed at the start, open at the end.
+pub type Period = (Bound<DateTime<Utc>>, Bound<DateTime<Utc>>);
+
+/// The half-open span from `start` to `end`, or without an end.
+pub fn period(start: DateTime<Utc>, end: Option<DateTime<Utc>>) -> Period {
+    (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+/// One row of `rentals`.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable, AsChangeset)]
+#[diesel(table_name = rentals, treat_none_as_null = true, check_for_backend(diesel::pg::Pg))]
+pub struct Rental {
+    pub id: RentalId,
+    pub renter_account_id: AccountId,
+    pub host_account_id: AccountId,
+    pub listing_id: ListingId,
+    pub machine_id: MachineId,
+    pub run_id: Option<RunId>,
+    pub status: String,
+    pub end_reason: Option<String>,
+    pub period: Period,
+    pub price_per_hour_micros: Money,
+    pub fee_basis_points: i16,
+    pub min_hours: i32,
+    pub max_hours: Option<i32>,
+    pub hours: Option<i32>,
+    pub ends_at: Option<DateTime<Utc>>,
+    pub max_spend_micros: Option<Money>,
+    pub hold_id: HoldId,
+    pub model: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub starts_at: DateTime<Utc>,
+    pub boot_deadline_at: DateTime<Utc>,
+    pub active_at: Option<DateTime<Utc>>,
+    pub paused_at: Option<DateTime<Utc>>,
+    pub stop_requested_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+    pub settled_through: Option<DateTime<Utc>>,
+    pub gross_posted_micros: Money,
+    pub fee_posted_micros: Money,
+    pub transfer_sequence: i32,
+    pub runway_warned_seconds: Option<i32>,
+    pub next_due_at: Option<DateTime<Utc>>,
+}
+
+impl Rental {
+    /// # Errors
+    /// `internal` when the row holds a status this program does not know.
+    pub fn status(&self) -> Result<Status> {
+        Status::parse(&self.status).ok_or_else(|| Error::internal(format!("rental status {}", self.status)))
+    }
+
+    pub fn end_reason(&self) -> Option<EndReason> {
+        self.end_reason.as_deref().and_then(EndReason::parse)
+    }
+
+    pub fn terms(&self) -> Terms {
+        Terms {
+            price_per_hour: self.price_per_hour_micros,
+            min_hours: i64::from(self.min_hours),
+            max_spend: self.max_spend_micros,
+            ends_at: self.ends_at,
+        }
+    }
+}
+
+/// One row of `rental_segments`.
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
+#[diesel(table_name = rental_segments, check_for_backend(diesel::pg::Pg))]
+pub struct SegmentRow {
+    pub rental_id: RentalId,
+    pub sequence: i32,
+    pub started_at: DateTime<Utc>,
+    pub ended_at: Option<DateTime<Utc>>,
+    pub gross_posted_micros: Money,
+}
+
+impl SegmentRow {
+    pub fn segment(&self) -> Segment {
+        Segment { started_at: self.started_at, gross_posted: self.gross_posted_micros }
+    }
+}
+
+/// One row of `rental_events`.
+#[derive(Debug, Clone, Queryable, Selectable, Serialize, ToSchema)]
+#[diesel(table_name = rental_events, check_for_backend(diesel::pg::Pg))]
+pub struct RentalEvent {
+    pub sequence: i64,
+    #[serde(skip)]
+    pub rental_id: RentalId,
+    /// What happened: `accepted`, `provisioning`, `active`, `paused`, `resumed`, `extended`, `runway`, `ended`, `failed`.
+    pub kind: String,
+    pub detail: serde_json::Value,
+    pub at: DateTime<Utc>,
+}
+
+/// How to reach a rented machine.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Access {
+    /// The endpoint's address, to be given to any OpenAI client.
+    pub base_url: String,
+    /// The model to ask for; null until the machine has answered once.
+    pub model: Option<String>,
+}
+
+/// A rental as the API shows it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RentalView {
+    #[schema(value_type = String)]
+    pub id: RentalId,
+    pub status: Status,
+    pub end_reason: Option<EndReason>,
+    #[schema(value_type = String)]
+    pub listing_id: ListingId,
+    #[schema(value_type = String)]
+    pub machine_id: MachineId,
+    #[schema(value_type = Option<String>)]
+    pub run_id: Option<RunId>,
+    /// Handle of the renter.
+    pub renter: String,
+    /// Handle of the host.
+    pub host: String,
+    pub price_per_hour: Money,
+    pub currency: Currency,
+    pub fee_basis_points: i16,
+    pub min_hours: i32,
+    pub hours: Option<i32>,
+    pub max_spend: Option<Money>,
+    /// Money held for this rental and not yet charged.
+    pub hold: Money,
+    /// Charged so far, through `settled_through`.
+    pub spend: Money,
+    pub billed_seconds: i64,
+    pub created_at: DateTime<Utc>,
+    pub starts_at: DateTime<Utc>,
+    pub active_at: Option<DateTime<Utc>>,
+    pub paused_at: Option<DateTime<Utc>>,
+    pub ends_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+    pub settled_through: Option<DateTime<Utc>>,
+    pub access: Access,
+}
+
+/// A span of billed time as the API shows it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct UsageSegment {
+    pub started_at: DateTime<Utc>,
+    /// Null while it is open.
+    pub ended_at: Option<DateTime<Utc>>,
+    pub billed_seconds: i64,
+    pub gross: Money,
+}
+
+/// What a rental has cost and why; the sums are those of the ledger.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Usage {
+    #[schema(value_type = String)]
+    pub rental_id: RentalId,
+    pub status: Status,
+    pub price_per_hour: Money,
+    pub currency: Currency,
+    pub segments: Vec<UsageSegment>,
+    /// Billed beyond the seconds used because the contract has a least length.
+    pub min_hours_remainder: Money,
+    pub gross: Money,
+    pub platform_fee: Money,
+    pub host_share: Money,
+    pub events: Vec<RentalEvent>,
+}

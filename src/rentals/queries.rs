@@ -1,0 +1,254 @@
+//! All SQL of the rentals' tables, and reads of `machines` for signs of life.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use diesel::{prelude::*, sql_types};
+use diesel_async::RunQueryDsl;
+
+use super::model::{Rental, RentalEvent, SegmentRow};
+use crate::{
+    base::{
+        Code, Error, Result,
+        id::{AccountId, MachineId, RentalId},
+    },
+    db::{
+        Conn, OnConstraint, Tx,
+        schema::{rental_events, rental_segments, rentals},
+    },
+};
+
+const OVER: [&str; 2] = ["ended", "failed"];
+
+fn already_rented() -> Error {
+    Error::new(Code::AlreadyRented, "The machine is rented or reserved for this time.")
+}
+
+/// # Errors
+/// `already_rented` when the machine is taken for any part of the span.
+pub async fn rental_insert(tx: &mut Tx<'_>, rental: &Rental) -> Result<()> {
+    diesel::insert_into(rentals::table).values(rental).execute(&mut **tx).await.on_constraint("rentals_machine_taken", already_rented)?;
+    Ok(())
+}
+
+pub async fn rental_fetch(conn: &mut Conn, id: RentalId) -> Result<Option<Rental>> {
+    Ok(rentals::table.find(id.uuid()).select(Rental::as_select()).first(conn).await.optional()?)
+}
+
+/// Locks the row until the transaction ends: every change of a rental starts here.
+pub async fn rental_lock(tx: &mut Tx<'_>, id: RentalId) -> Result<Option<Rental>> {
+    Ok(rentals::table.find(id.uuid()).select(Rental::as_select()).for_update().first(&mut **tx).await.optional()?)
+}
+
+/// Writes the row back; the caller holds its lock.
+///
+/// # Errors
+/// `already_rented` when a longer span meets another rental.
+pub async fn rental_update(tx: &mut Tx<'_>, rental: &Rental) -> Result<()> {
+    diesel::update(rentals::table.find(rental.id.uuid()))
+        .set(rental)
+        .execute(&mut **tx)
+        .await
+        .on_constraint("rentals_machine_taken", already_rented)?;
+    Ok(())
+}
+
+/// Rentals in which the account is renter or host, newest first, older than `before`.
+pub async fn rental_list(
+    conn: &mut Conn,
+    account: AccountId,
+    status: Option<&str>,
+    before: Option<RentalId>,
+    limit: i64,
+) -> Result<Vec<Rental>> {
+    let mut query =
+        rentals::table.filter(rentals::renter_account_id.eq(account.uuid()).or(rentals::host_account_id.eq(account.uuid()))).into_boxed();
+    if let Some(status) = status {
+        query = query.filter(rentals::status.eq(status.to_owned()));
+    }
+    if let Some(before) = before {
+        query = query.filter(rentals::id.lt(before.uuid()));
+    }
+    Ok(query.order(rentals::id.desc()).limit(limit).select(Rental::as_select()).load(conn).await?)
+}
+
+/// The account's active rentals, newest first: what its keys reach through the endpoint.
+pub async fn rental_list_active(conn: &mut Conn, renter: AccountId) -> Result<Vec<Rental>> {
+    Ok(rentals::table
+        .filter(rentals::renter_account_id.eq(renter.uuid()))
+        .filter(rentals::status.eq("active"))
+        .order(rentals::id.desc())
+        .select(Rental::as_select())
+        .load(conn)
+        .await?)
+}
+
+/// Whether the rental may be used right now: active and its clock not standing.
+pub async fn rental_is_active(conn: &mut Conn, id: RentalId) -> Result<bool> {
+    let query = rentals::table.find(id.uuid()).filter(rentals::status.eq("active"));
+    Ok(diesel::select(diesel::dsl::exists(query)).get_result(conn).await?)
+}
+
+/// The start of the next rental of the machine after `after`, other than `except`.
+pub async fn rental_next_start(
+    conn: &mut Conn,
+    machine: MachineId,
+    after: DateTime<Utc>,
+    except: RentalId,
+) -> Result<Option<DateTime<Utc>>> {
+    Ok(rentals::table
+        .filter(rentals::machine_id.eq(machine.uuid()))
+        .filter(rentals::status.ne_all(OVER))
+        .filter(rentals::id.ne(except.uuid()))
+        .filter(rentals::starts_at.gt(after))
+        .select(diesel::dsl::min(rentals::starts_at))
+        .first(conn)
+        .await?)
+}
+
+/// Rentals of the machine that are not over, other than `except`.
+pub async fn rental_count_live_of_machine(conn: &mut Conn, machine: MachineId, except: RentalId) -> Result<i64> {
+    Ok(rentals::table
+        .filter(rentals::machine_id.eq(machine.uuid()))
+        .filter(rentals::status.ne_all(OVER))
+        .filter(rentals::id.ne(except.uuid()))
+        .count()
+        .get_result(conn)
+        .await?)
+}
+
+#[derive(QueryableByName)]
+struct IdRow {
+    #[diesel(sql_type = sql_types::Uuid)]
+    id: RentalId,
+}
+
+#[derive(QueryableByName)]
+struct DueRow {
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Timestamptz>)]
+    due: Option<DateTime<Utc>>,
+}
+
+/// Rentals for which something is to be done: an instant has come, the machine fell silent or spoke again, or the last bill is older than
+/// `tick`. `pause_after` is the silence that stops the clock.
+pub async fn rental_list_due(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+    tick: TimeDelta,
+    pause_after: TimeDelta,
+    limit: i64,
+) -> Result<Vec<RentalId>> {
+    let rows: Vec<IdRow> = diesel::sql_query(
+        "SELECT r.id FROM rentals r JOIN machines m ON m.id = r.machine_id
+         WHERE r.status NOT IN ('ended', 'failed') AND (
+             r.next_due_at <= $1
+             OR (r.status = 'active' AND r.paused_at IS NULL
+                 AND (r.settled_through <= $2 OR (m.probe_failed_at IS NOT NULL AND m.last_seen_at <= $3)))
+             OR (r.paused_at IS NOT NULL AND m.probe_failed_at IS NULL AND m.last_seen_at > r.paused_at))
+         ORDER BY r.next_due_at NULLS LAST LIMIT $4",
+    )
+    .bind::<sql_types::Timestamptz, _>(now)
+    .bind::<sql_types::Timestamptz, _>(now - tick)
+    .bind::<sql_types::Timestamptz, _>(now - pause_after)
+    .bind::<sql_types::BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().map(|r| r.id).collect())
+}
+
+/// The next instant after `after` at which a rental has something to do.
+pub async fn rental_next_due(
+    conn: &mut Conn,
+    after: DateTime<Utc>,
+    pause_after: TimeDelta,
+    end_after: TimeDelta,
+) -> Result<Option<DateTime<Utc>>> {
+    let row: DueRow = diesel::sql_query(
+        "SELECT min(due) AS due FROM (
+             SELECT r.next_due_at AS due FROM rentals r WHERE r.status NOT IN ('ended', 'failed')
+             UNION ALL
+             SELECT m.last_seen_at + $2 FROM rentals r JOIN machines m ON m.id = r.machine_id
+             WHERE r.status = 'active' AND r.paused_at IS NULL AND m.probe_failed_at IS NOT NULL
+             UNION ALL
+             SELECT greatest(m.last_seen_at, r.paused_at) + $3 FROM rentals r JOIN machines m ON m.id = r.machine_id
+             WHERE r.status = 'active' AND r.paused_at IS NOT NULL AND m.probe_failed_at IS NOT NULL
+         ) all_due WHERE due > $1",
+    )
+    .bind::<sql_types::Timestamptz, _>(after)
+    .bind::<sql_types::Interval, _>(interval(pause_after))
+    .bind::<sql_types::Interval, _>(interval(end_after))
+    .get_result(conn)
+    .await?;
+    Ok(row.due)
+}
+
+fn interval(length: TimeDelta) -> diesel::pg::data_types::PgInterval {
+    diesel::pg::data_types::PgInterval::from_microseconds(length.num_microseconds().unwrap_or(0))
+}
+
+/// Rentals that wait for their machine's first answer.
+pub async fn rental_list_starting(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Rental>> {
+    Ok(rentals::table
+        .filter(rentals::status.eq_any(["held", "provisioning"]))
+        .filter(rentals::boot_deadline_at.gt(now))
+        .order(rentals::id)
+        .limit(limit)
+        .select(Rental::as_select())
+        .load(conn)
+        .await?)
+}
+
+pub async fn segment_insert(tx: &mut Tx<'_>, row: &SegmentRow) -> Result<()> {
+    diesel::insert_into(rental_segments::table).values(row).execute(&mut **tx).await?;
+    Ok(())
+}
+
+pub async fn segment_update(tx: &mut Tx<'_>, row: &SegmentRow) -> Result<()> {
+    diesel::update(rental_segments::table.find((row.rental_id.uuid(), row.sequence)))
+        .set((rental_segments::ended_at.eq(row.ended_at), rental_segments::gross_posted_micros.eq(row.gross_posted_micros)))
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+pub async fn segment_list(conn: &mut Conn, rental: RentalId) -> Result<Vec<SegmentRow>> {
+    Ok(rental_segments::table
+        .filter(rental_segments::rental_id.eq(rental.uuid()))
+        .order(rental_segments::sequence)
+        .select(SegmentRow::as_select())
+        .load(conn)
+        .await?)
+}
+
+pub async fn segment_list_of_many(conn: &mut Conn, rentals: &[RentalId]) -> Result<Vec<SegmentRow>> {
+    let ids: Vec<uuid::Uuid> = rentals.iter().map(|r| r.uuid()).collect();
+    Ok(rental_segments::table
+        .filter(rental_segments::rental_id.eq_any(ids))
+        .order((rental_segments::rental_id, rental_segments::sequence))
+        .select(SegmentRow::as_select())
+        .load(conn)
+        .await?)
+}
+
+pub async fn event_insert(tx: &mut Tx<'_>, rental: RentalId, kind: &str, detail: serde_json::Value, at: DateTime<Utc>) -> Result<()> {
+    diesel::insert_into(rental_events::table)
+        .values((
+            rental_events::rental_id.eq(rental.uuid()),
+            rental_events::kind.eq(kind),
+            rental_events::detail.eq(detail),
+            rental_events::at.eq(at),
+        ))
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Events of the rental after `after`, in order.
+pub async fn event_list(conn: &mut Conn, rental: RentalId, after: i64) -> Result<Vec<RentalEvent>> {
+    Ok(rental_events::table
+        .filter(rental_events::rental_id.eq(rental.uuid()))
+        .filter(rental_events::sequence.gt(after))
+        .order(rental_events::sequence)
+        .limit(1_000)
+        .select(RentalEvent::as_select())
+        .load(conn)
+        .await?)
+}

@@ -1,0 +1,239 @@
+//! Accepting a rental: terms frozen, machine taken and money held in one transaction (money.md 11, 17).
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::{
+    super::{
+        model::{Rental, period},
+        queries,
+        state::{self, Status},
+    },
+    settle, view,
+};
+use crate::{
+    base::{
+        Code, Error, FieldError, Money, Result,
+        id::{HoldId, ListingId, RentalId},
+    },
+    ctx::Ctx,
+    db::Tx,
+    identity::{self, Actor, Caller},
+    ledger::{
+        self,
+        model::{HoldRequest, derived_id},
+    },
+    machines,
+    market::{self, service::ListingTerms},
+    rentals::model::RentalView,
+};
+
+const HOURS_MAX: i32 = 8_760;
+/// How far ahead a rental may start without Pro.
+const RESERVE_AHEAD_MAX: TimeDelta = TimeDelta::hours(24);
+
+/// What a renter asks for. Give `listing_id` or `quote`; every other field is optional and changes the contract.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RentRequest {
+    #[schema(value_type = Option<String>)]
+    pub listing_id: Option<ListingId>,
+    /// A quote that is still valid: rented at its price or refused.
+    pub quote: Option<String>,
+    /// Length in hours, counted from the first billed second.
+    pub hours: Option<i32>,
+    /// Start later than now; the machine is taken and the money held from now on.
+    pub starts_at: Option<DateTime<Utc>>,
+    /// Deadline; give this or `hours`.
+    pub ends_at: Option<DateTime<Utc>>,
+    /// The most this rental may cost.
+    pub max_spend: Option<Money>,
+}
+
+/// The request with its spans worked out.
+struct Span {
+    starts_at: DateTime<Utc>,
+    is_reserved: bool,
+    ends_at: Option<DateTime<Utc>>,
+    whole_seconds: Option<i64>,
+}
+
+/// Rents a machine.
+///
+/// # Errors
+/// `already_rented`, `insufficient_funds`, `listing_not_available`, `quote_expired`, `invalid_quote`, `invalid_input`.
+pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentRequest) -> Result<RentalView> {
+    let quote = match (&request.listing_id, &request.quote) {
+        (Some(_), None) => None,
+        (None, Some(quote)) => {
+            let now = ctx.business_now(tx).await?;
+            Some(market::service::open_quote(ctx, now, quote)?)
+        }
+        _ => return Err(Error::invalid("/listing_id", "missing_field", "Give listing_id or quote, and not both.")),
+    };
+    let listing_id = match (&quote, request.listing_id) {
+        (Some(quote), _) => quote.listing_id,
+        (None, Some(id)) => id,
+        (None, None) => return Err(Error::internal("neither listing nor quote")),
+    };
+    let now = ctx.business_now(tx).await?;
+    let mut terms = market::service::take_terms(tx, listing_id, now).await?;
+    if let Some(quote) = &quote {
+        terms.price_per_hour = quote.price_per_hour;
+    }
+    if terms.host_account_id == caller.account_id {
+        return Err(Error::new(Code::Forbidden, "An owner reaches the machine through the endpoint without renting it."));
+    }
+    let span = check(request, &terms, now)?;
+    let fee_basis_points = identity::service::entitlements(ctx, tx, terms.host_account_id).await?.fee_basis_points;
+    let rental = draft(ctx, caller, request, &terms, &span, fee_basis_points, now)?;
+    store(tx, caller, &rental, &terms, span.whole_seconds, now).await?;
+    view::one(ctx, tx, rental).await
+}
+
+fn check(request: &RentRequest, terms: &ListingTerms, now: DateTime<Utc>) -> Result<Span> {
+    let mut faults = Vec::new();
+    let mut fault = |pointer: &str, code: &'static str, detail: String| faults.push(FieldError::new(pointer, code, detail));
+    let is_reserved = request.starts_at.is_some_and(|s| s > now);
+    let starts_at = request.starts_at.filter(|s| *s > now).unwrap_or(now);
+    if request.starts_at.is_some_and(|s| s < now - TimeDelta::minutes(5)) {
+        fault("/starts_at", "in_the_past", format!("It is {}.", now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)));
+    }
+    if starts_at - now > RESERVE_AHEAD_MAX {
+        fault("/starts_at", "too_far", "A rental can be reserved up to 24 hours ahead.".to_owned());
+    }
+    if let Some(hours) = request.hours
+        && !(1..=HOURS_MAX).contains(&hours)
+    {
+        fault("/hours", "out_of_range", format!("hours is from 1 to {HOURS_MAX}."));
+    }
+    if request.hours.is_some() && request.ends_at.is_some() {
+        fault("/ends_at", "conflicting_field", "Give hours or ends_at, not both.".to_owned());
+    }
+    if request.ends_at.is_some_and(|e| e <= starts_at) {
+        fault("/ends_at", "too_early", format!("It is {}.", now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)));
+    }
+    if request.max_spend.is_some_and(|m| !m.is_positive()) {
+        fault("/max_spend", "too_small", "max_spend must be more than zero.".to_owned());
+    }
+    if !faults.is_empty() {
+        return Err(Error::invalid_fields(faults));
+    }
+    let whole_seconds = match (request.hours, request.ends_at) {
+        (Some(hours), _) => Some(i64::from(hours).saturating_mul(3_600)),
+        (None, Some(ends_at)) => Some((ends_at - starts_at).num_seconds()),
+        (None, None) => None,
+    };
+    let ends_at = request.ends_at.or(request.hours.map(|h| starts_at + TimeDelta::hours(i64::from(h))));
+    let span = Span { starts_at, is_reserved, ends_at, whole_seconds };
+    check_against_listing(request, terms, &span)?;
+    Ok(span)
+}
+
+/// The listing's own limits; a length longer than them is refused, an open one gets them as its deadline.
+fn check_against_listing(request: &RentRequest, terms: &ListingTerms, span: &Span) -> Result<()> {
+    let mut faults = Vec::new();
+    let pointer = if request.ends_at.is_some() { "/ends_at" } else { "/hours" };
+    let min_seconds = i64::from(terms.min_hours).saturating_mul(3_600);
+    if span.whole_seconds.is_some_and(|s| s < min_seconds) {
+        faults.push(FieldError::new(pointer, "too_short", format!("This listing is rented for at least {} hours.", terms.min_hours)));
+    }
+    if let Some(max) = terms.max_hours
+        && span.whole_seconds.is_some_and(|s| s > i64::from(max).saturating_mul(3_600))
+    {
+        faults.push(FieldError::new(pointer, "too_long", format!("This listing is rented for at most {max} hours.")));
+    }
+    if let (Some(until), Some(ends_at)) = (terms.available_until, span.ends_at)
+        && ends_at > until
+    {
+        faults.push(FieldError::new(pointer, "too_long", format!("This listing is available until {}.", until.to_rfc3339())));
+    }
+    let least = terms.price_per_hour.charge_for_seconds(min_seconds)?;
+    if request.max_spend.is_some_and(|cap| cap < least) {
+        faults.push(FieldError::new("/max_spend", "too_small", format!("This listing costs at least {least} usd.")));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(Error::invalid_fields(faults)) }
+}
+
+fn draft(
+    ctx: &Ctx,
+    caller: &Caller,
+    request: &RentRequest,
+    terms: &ListingTerms,
+    span: &Span,
+    fee_basis_points: u16,
+    now: DateTime<Utc>,
+) -> Result<Rental> {
+    // A listing that is rented for a limited time, or until an instant, gives an open rental that deadline.
+    let limit = [terms.available_until, terms.max_hours.map(|h| span.starts_at + TimeDelta::hours(i64::from(h)))];
+    let ends_at = span.ends_at.or(limit.into_iter().flatten().min());
+    let boot_deadline_at = span.starts_at + TimeDelta::seconds(ctx.config.tunables.boot_timeout_seconds);
+    Ok(Rental {
+        id: RentalId::new(),
+        renter_account_id: caller.account_id,
+        host_account_id: terms.host_account_id,
+        listing_id: terms.listing_id,
+        machine_id: terms.machine_id,
+        run_id: terms.run_id,
+        status: if span.is_reserved { Status::Reserved } else { Status::Held }.as_str().to_owned(),
+        end_reason: None,
+        period: period(span.starts_at, ends_at),
+        price_per_hour_micros: terms.price_per_hour,
+        fee_basis_points: i16::try_from(fee_basis_points).map_err(Error::internal)?,
+        min_hours: terms.min_hours,
+        max_hours: terms.max_hours,
+        hours: request.hours,
+        ends_at,
+        max_spend_micros: request.max_spend,
+        hold_id: HoldId::new(),
+        model: None,
+        created_at: now,
+        starts_at: span.starts_at,
+        boot_deadline_at,
+        active_at: None,
+        paused_at: None,
+        stop_requested_at: None,
+        ended_at: None,
+        settled_through: None,
+        gross_posted_micros: Money::ZERO,
+        fee_posted_micros: Money::ZERO,
+        transfer_sequence: 0,
+        runway_warned_seconds: None,
+        next_due_at: Some(if span.is_reserved { span.starts_at } else { boot_deadline_at }),
+    })
+}
+
+const fn ledger_actor(caller: &Caller) -> ledger::Actor {
+    match caller.actor {
+        Actor::User => ledger::Actor::User(caller.user_id),
+        Actor::ApiKey(id) => ledger::Actor::ApiKey(id),
+    }
+}
+
+async fn store(
+    tx: &mut Tx<'_>,
+    caller: &Caller,
+    rental: &Rental,
+    terms: &ListingTerms,
+    whole_seconds: Option<i64>,
+    now: DateTime<Utc>,
+) -> Result<()> {
+    queries::rental_insert(tx, rental).await?;
+    let amount = state::first_hold(&rental.terms(), whole_seconds)?;
+    let hold = HoldRequest {
+        id: rental.hold_id,
+        transfer_id: derived_id(&["rental", &rental.id.to_string(), "0"]),
+        account: rental.renter_account_id,
+        rental: Some(rental.id),
+        amount,
+        actor: ledger_actor(caller),
+        business_at: now,
+        expires_at: None,
+    };
+    ledger::service::hold(tx, hold).await?;
+    market::service::set_taken(tx, terms.listing_id, true).await?;
+    machines::service::watch(tx, rental.machine_id, &settle::watch_reason(rental)).await?;
+    queries::event_insert(tx, rental.id, "accepted", json!({"hold": amount}), now).await
+}
