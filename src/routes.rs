@@ -2,49 +2,96 @@
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{
-    identity,
-    web::{health, problem},
-};
+use crate::{admin, benchmarks, endpoint, identity, machines, market, rentals, web};
 
 /// Everything that the OpenAPI document describes.
 pub fn api(config: &mut ServiceConfig) {
+    // Service
     config
-        .service(health::healthz) // GET /healthz
-        .service(health::readyz) // GET /readyz
-        .service(problem::problem_list) // GET /problems
-        .service(problem::problem_show); // GET /problems/{code}
-    accounts(config);
+        .service(web::health::healthz) // GET /healthz
+        .service(web::problem::problem_list) // GET /problems
+        .service(web::problem::problem_show) // GET /problems/{code}
+        .service(web::health::readyz); // GET /readyz
+    // Accounts
+    config
+        .service(identity::api::api_key_list) // GET /api/v1/api-keys
+        .service(identity::api::api_key_create) // POST /api/v1/api-keys
+        .service(identity::api::api_key_revoke) // DELETE /api/v1/api-keys/{id}
+        .service(identity::api::email_confirmation_request) // POST /api/v1/auth/email-confirmation
+        .service(identity::api::email_confirm) // POST /api/v1/auth/email-confirmation/confirm
+        .service(identity::api::auth_login) // POST /api/v1/auth/login
+        .service(identity::api::auth_logout) // POST /api/v1/auth/logout
+        .service(identity::api::password_reset_request) // POST /api/v1/auth/password-reset
+        .service(identity::api::password_reset) // POST /api/v1/auth/password-reset/confirm
+        .service(identity::api::auth_refresh) // POST /api/v1/auth/refresh
+        .service(identity::api::auth_register) // POST /api/v1/auth/register
+        .service(identity::api::registration_confirm) // POST /api/v1/auth/register/confirm
+        .service(identity::api::me_show) // GET /api/v1/me
+        .service(identity::api::me_update) // PATCH /api/v1/me
+        .service(identity::api::me_invitation_list) // GET /api/v1/me/invitations
+        .service(identity::api::me_password_change) // POST /api/v1/me/password
+        .service(identity::api::organization_list) // GET /api/v1/organizations
+        .service(identity::api::organization_create) // POST /api/v1/organizations
+        .service(identity::api::organization_show) // GET /api/v1/organizations/{handle}
+        .service(identity::api::organization_update) // PATCH /api/v1/organizations/{handle}
+        .service(identity::api::invitation_list) // GET /api/v1/organizations/{handle}/invitations
+        .service(identity::api::invitation_create) // POST /api/v1/organizations/{handle}/invitations
+        .service(identity::api::invitation_revoke) // DELETE /api/v1/organizations/{handle}/invitations/{id}
+        .service(identity::api::invitation_accept) // POST /api/v1/organizations/{handle}/invitations/{id}/accept
+        .service(identity::api::member_list) // GET /api/v1/organizations/{handle}/members
+        .service(identity::api::member_update) // PATCH /api/v1/organizations/{handle}/members/{member}
+        .service(identity::api::member_remove); // DELETE /api/v1/organizations/{handle}/members/{member}
+    // Machines
+    config
+        .service(machines::api::machine_create) // POST /api/v1/machines
+        .service(machines::api::machine_list) // GET /api/v1/machines
+        .service(machines::api::machine_show) // GET /api/v1/machines/{id}
+        .service(machines::api::machine_update) // PATCH /api/v1/machines/{id}
+        .service(machines::api::machine_delete); // DELETE /api/v1/machines/{id}
+    // Challenges and runs
+    config
+        .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
+        .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
+        .service(benchmarks::api::run_upload) // POST /api/v1/matrix-runs
+        .service(benchmarks::api::run_list) // GET /api/v1/matrix-runs
+        .service(benchmarks::api::run_fetch) // GET /api/v1/matrix-runs/{id}
+        .service(benchmarks::api::run_cells) // GET /api/v1/matrix-runs/{id}/cells.csv
+        .service(benchmarks::api::run_document); // GET /api/v1/matrix-runs/{id}/document
+    // Market
+    config
+        .service(market::api::listing_create) // POST /api/v1/listings
+        .service(market::api::listing_list) // GET /api/v1/listings
+        .service(market::api::listing_update) // PATCH /api/v1/listings/{id}
+        .service(market::api::listing_show) // GET /api/v1/listings/{id}
+        .service(market::api::listing_pause) // POST /api/v1/listings/{id}/pause
+        .service(market::api::listing_publish) // POST /api/v1/listings/{id}/publish
+        .service(market::api::listing_list_own) // GET /api/v1/me/listings
+        .service(market::api::quote_create); // POST /api/v1/quotes
+    // Rentals
+    config
+        .service(rentals::api::rental_create) // POST /api/v1/rentals
+        .service(rentals::api::rental_list) // GET /api/v1/rentals
+        .service(rentals::api::rental_fetch) // GET /api/v1/rentals/{id}
+        .service(rentals::api::rental_events) // GET /api/v1/rentals/{id}/events
+        .service(rentals::api::rental_extend) // POST /api/v1/rentals/{id}/extend
+        .service(rentals::api::rental_stop) // POST /api/v1/rentals/{id}/stop
+        .service(rentals::api::rental_usage); // GET /api/v1/rentals/{id}/usage
+    // Endpoint, in the shape of OpenAI's API
+    config
+        .service(endpoint::api::chat_completions) // POST /v1/chat/completions
+        .service(endpoint::api::models); // GET /v1/models
+    // Sandbox and operators
+    config
+        .service(admin::api::run_review) // POST /api/v1/admin/matrix-runs/{id}/review
+        .service(admin::api::review_queue) // GET /api/v1/admin/review-queue
+        .service(admin::api::clock_fetch) // GET /api/v1/sandbox/clock
+        .service(admin::api::clock_advance); // POST /api/v1/sandbox/clock
 }
 
-fn accounts(config: &mut ServiceConfig) {
-    use identity::api;
+/// Pages and their files.
+pub fn pages(config: &mut actix_web::web::ServiceConfig) {
     config
-        .service(api::auth_register) // POST /api/v1/auth/register
-        .service(api::registration_confirm) // POST /api/v1/auth/register/confirm
-        .service(api::auth_login) // POST /api/v1/auth/login
-        .service(api::auth_refresh) // POST /api/v1/auth/refresh
-        .service(api::auth_logout) // POST /api/v1/auth/logout
-        .service(api::password_reset_request) // POST /api/v1/auth/password-reset
-        .service(api::password_reset) // POST /api/v1/auth/password-reset/confirm
-        .service(api::email_confirmation_request) // POST /api/v1/auth/email-confirmation
-        .service(api::email_confirm) // POST /api/v1/auth/email-confirmation/confirm
-        .service(api::me_show) // GET /api/v1/me
-        .service(api::me_update) // PATCH /api/v1/me
-        .service(api::me_password_change) // POST /api/v1/me/password
-        .service(api::me_invitation_list) // GET /api/v1/me/invitations
-        .service(api::api_key_list) // GET /api/v1/api-keys
-        .service(api::api_key_create) // POST /api/v1/api-keys
-        .service(api::api_key_revoke) // DELETE /api/v1/api-keys/{id}
-        .service(api::organization_list) // GET /api/v1/organizations
-        .service(api::organization_create) // POST /api/v1/organizations
-        .service(api::organization_show) // GET /api/v1/organizations/{handle}
-        .service(api::organization_update) // PATCH /api/v1/organizations/{handle}
-        .service(api::member_list) // GET /api/v1/organizations/{handle}/members
-        .service(api::member_update) // PATCH /api/v1/organizations/{handle}/members/{member}
-        .service(api::member_remove) // DELETE /api/v1/organizations/{handle}/members/{member}
-        .service(api::invitation_list) // GET /api/v1/organizations/{handle}/invitations
-        .service(api::invitation_create) // POST /api/v1/organizations/{handle}/invitations
-        .service(api::invitation_accept) // POST /api/v1/organizations/{handle}/invitations/{id}/accept
-        .service(api::invitation_revoke); // DELETE /api/v1/organizations/{handle}/invitations/{id}
+        .service(web::html::asset) // GET /assets/{name}
+        .service(benchmarks::pages::runs) // GET /en/runs
+        .service(benchmarks::pages::run); // GET /en/runs/{id}
 }

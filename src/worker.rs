@@ -3,11 +3,17 @@
 
 use std::sync::Arc;
 
-use crate::{identity, jobs::Registry, machines, web::idempotency};
+use crate::{identity, jobs::Registry, machines, market, rentals, web::idempotency};
 
 pub fn registry() -> Registry {
     Registry {
-        sweeps: vec![Arc::new(machines::jobs::SignsOfLife::default()), Arc::new(identity::Cleanup), Arc::new(idempotency::ExpireKeys)],
-        handlers: vec![Arc::new(identity::Letters)],
+        sweeps: vec![
+            Arc::new(machines::SignsOfLife::default()),
+            Arc::new(rentals::jobs::Meter),
+            Arc::new(market::ListingEvidence),
+            Arc::new(identity::Cleanup),
+            Arc::new(idempotency::ExpireKeys),
+        ],
+        handlers: vec![Arc::new(identity::Letters), Arc::new(market::MachineChangedHandler), Arc::new(market::RunChangedHandler)],
     }
 }

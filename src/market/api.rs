@@ -12,9 +12,7 @@ use crate::{
     base::{Result, id::ListingId},
     ctx::Ctx,
     identity::{Auth, MaybeAuth, scope},
-    web::{
-        AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt,
-    },
+    web::{AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt},
 };
 
 /// Drafts a listing of one's own machine. It is on the market once it is published.

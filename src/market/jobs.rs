@@ -5,11 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{
-    RUN_CHANGED,
-    model::RunChanged,
-    service,
-};
+use super::{RUN_CHANGED, model::RunChanged, service};
 use crate::{
     base::{Error, Result},
     ctx::Ctx,

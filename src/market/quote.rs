@@ -6,9 +6,7 @@ use chrono::{DateTime, Utc};
 use data_encoding::BASE64URL_NOPAD;
 
 use super::model::QuoteTerms;
-use crate::{
-    base::{Code, Error, Result, seal::PurposeKey, secret::Secret},
-};
+use crate::base::{Code, Error, Result, seal::PurposeKey, secret::Secret};
 
 const PURPOSE: &str = "rigmark quote v1";
 const MAC_BYTES: usize = 32;

@@ -5,11 +5,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::workload::{CONCURRENCY_MAX, CONTEXT_MAX, Workload, parse_context};
 use crate::{
-    base::{
-        Money, Result,
-        faults::Faults,
-        id::ListingId,
-    },
+    base::{Money, Result, faults::Faults, id::ListingId},
     benchmarks::quantization::Quantization,
     catalog::{self, Catalog, ModelMatch},
     machines::Region,
@@ -113,9 +109,10 @@ impl Search {
     /// `invalid_input` with every fault (and `candidates` for a name that means several).
     pub fn check(query: &ListingQuery) -> Result<Self> {
         let mut faults = Faults::default();
-        let hardware_slug = query.hardware.as_deref().and_then(|name| {
-            faults.take(catalog::service::hardware_input("?hardware", name, query.vram_gib)).map(|row| row.slug.clone())
-        });
+        let hardware_slug = query
+            .hardware
+            .as_deref()
+            .and_then(|name| faults.take(catalog::service::hardware_input("?hardware", name, query.vram_gib)).map(|row| row.slug.clone()));
         if query.gpu_count.is_some_and(|count| count < 1) {
             faults.add("?gpu_count", "out_of_range", "gpu_count is at least 1.");
         }

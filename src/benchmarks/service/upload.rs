@@ -226,7 +226,8 @@ fn context(
 ) -> Result<AssessContext> {
     let answer = match challenge {
         Some(challenge) => {
-            let facts = AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len, kv_tokens: None };
+            let facts =
+                AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len, kv_tokens: None };
             Some((challenge.spec()?, facts))
         }
         None => None,

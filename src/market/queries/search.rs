@@ -11,10 +11,7 @@ use super::{
     },
     details::{COLUMNS, DetailsRow, JOINS, RUN_COLUMNS},
 };
-use crate::{
-    base::Result,
-    db::Conn,
-};
+use crate::{base::Result, db::Conn};
 
 /// A listing of a page, the cell that answers the workload, and its place in the order.
 pub struct Found {
@@ -147,10 +144,14 @@ fn statement(search: &Search, now: chrono::DateTime<chrono::Utc>, after: Option<
         s.and(format!("({sort}, l.id) > ({value}, {id})"));
     }
     let cell = match search.workload {
-        None => "NULL::integer AS cell_context_tokens, NULL::integer AS cell_concurrency, NULL::double precision AS cell_total,
-                 NULL::double precision AS cell_ttft_ms, NULL::double precision AS cell_cold_ttft_ms",
-        Some(_) => "cell.context_tokens AS cell_context_tokens, cell.concurrency AS cell_concurrency,
-                    cell.total_tokens_per_second AS cell_total, cell.ttft_ms AS cell_ttft_ms, cell.cold_ttft_ms AS cell_cold_ttft_ms",
+        None => {
+            "NULL::integer AS cell_context_tokens, NULL::integer AS cell_concurrency, NULL::double precision AS cell_total,
+                 NULL::double precision AS cell_ttft_ms, NULL::double precision AS cell_cold_ttft_ms"
+        }
+        Some(_) => {
+            "cell.context_tokens AS cell_context_tokens, cell.concurrency AS cell_concurrency,
+                    cell.total_tokens_per_second AS cell_total, cell.ttft_ms AS cell_ttft_ms, cell.cold_ttft_ms AS cell_cold_ttft_ms"
+        }
     };
     let conditions = s.conditions.join("\n  AND ");
     let limit = s.bind(Bind::BigInt(limit));

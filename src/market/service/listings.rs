@@ -16,10 +16,7 @@ use super::{
     lock_owned, machine_facts, no_listing, rules, set_state,
 };
 use crate::{
-    base::{
-        Code, Error, Result,
-        id::ListingId,
-    },
+    base::{Code, Error, Result, id::ListingId},
     ctx::Ctx,
     db::{Conn, OnConstraint, Tx},
     identity::Caller,
@@ -41,9 +38,9 @@ pub async fn create(ctx: &Ctx, caller: &Caller, form: &CreateListing) -> Result<
             // Deleted meanwhile: its listing would never be closed.
             machines::service::lock(tx, machine.id).await.and_then(|m| if m.deleted_at.is_none() { Ok(()) } else { Err(no_machine()) })?;
             let listing = draft(id, &machine, &offer, now);
-            queries::listing_insert(tx, &listing).await.on_constraint("listings_one_open", || {
-                Error::new(Code::AlreadyListed, "The machine has a listing: change that one.")
-            })
+            queries::listing_insert(tx, &listing)
+                .await
+                .on_constraint("listings_one_open", || Error::new(Code::AlreadyListed, "The machine has a listing: change that one."))
         })
         .await?;
     let mut conn = ctx.db.conn().await?;

@@ -35,9 +35,7 @@ pub async fn search(ctx: &Ctx, query: &ListingQuery, bound_to: &str) -> Result<V
     let rules = rules(ctx, now);
     let hit = |Found { details, cell, position }: Found| {
         let matched = match (&search.workload, &cell, details.listing.run_id) {
-            (Some(workload), Some(cell), Some(run)) => {
-                Some(WorkloadMatch::new(run, cell, details.listing.price_per_hour_micros, workload))
-            }
+            (Some(workload), Some(cell), Some(run)) => Some(WorkloadMatch::new(run, cell, details.listing.price_per_hour_micros, workload)),
             _ => None,
         };
         Ok(Hit { view: ListingView::new(details, matched, &rules)?, position })

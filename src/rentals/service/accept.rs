@@ -26,7 +26,7 @@ use crate::{
         model::{HoldRequest, derived_id},
     },
     machines,
-    market::{self, service::ListingTerms},
+    market::{self, model::ListingTerms},
     rentals::model::RentalView,
 };
 
@@ -79,9 +79,9 @@ pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentR
         (None, None) => return Err(Error::internal("neither listing nor quote")),
     };
     let now = ctx.business_now(tx).await?;
-    let mut terms = market::service::take_terms(tx, listing_id, now).await?;
+    let mut terms = market::service::take_terms(ctx, tx, listing_id, now).await?;
     if let Some(quote) = &quote {
-        terms.price_per_hour = quote.price_per_hour;
+        terms = terms.at_quote(quote);
     }
     if terms.host_account_id == caller.account_id {
         return Err(Error::new(Code::Forbidden, "An owner reaches the machine through the endpoint without renting it."));

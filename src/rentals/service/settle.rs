@@ -220,7 +220,8 @@ async fn capture(tx: &mut Tx<'_>, rental: &mut Rental, gross: Money, at: DateTim
     let posted = Charge::new(rental.gross_posted_micros, rental.fee_posted_micros)?;
     let basis_points = u16::try_from(rental.fee_basis_points).map_err(Error::internal)?;
     let charge = Charge::after(posted, gross, basis_points)?;
-    let capture = Capture { hold: rental.hold_id, transfer_id: next_transfer(rental), charge, host: rental.host_account_id, business_at: at };
+    let capture =
+        Capture { hold: rental.hold_id, transfer_id: next_transfer(rental), charge, host: rental.host_account_id, business_at: at };
     ledger::service::capture(tx, capture).await?;
     let posted = posted.plus(charge)?;
     rental.gross_posted_micros = posted.gross();
