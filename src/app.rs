@@ -1,7 +1,11 @@
 //! Builds a process: the private cluster when no database is given, the schema, `Ctx`, the HTTP servers and the workers; and takes it down
 //! in the opposite order, letting requests in hand finish.
 
-use std::{collections::HashSet, net::TcpListener, time::Duration};
+use std::{
+    collections::HashSet,
+    net::{SocketAddr, TcpListener},
+    time::Duration,
+};
 
 use actix_web::{
     App, HttpServer,
@@ -13,11 +17,13 @@ use utoipa_actix_web::AppExt;
 
 use crate::{
     base::{Error, Result, clock::Clock, offload::Offload},
+    catalog::{self, Catalog},
     config::Config,
     ctx::{Ctx, Inner},
     db::{self, Db, embedded},
+    endpoint,
     engines::EngineClient,
-    identity::extract::identify,
+    identity::{self, extract::identify},
     integrations::{limits::Limits, pubsub::PubSub, redis::Redis},
     jobs::Workers,
     openapi, routes,
@@ -26,6 +32,7 @@ use crate::{
         edge::edge,
         metrics,
         not_found::{Paths, not_found},
+        problem::Renderers,
     },
     worker,
 };
@@ -50,6 +57,7 @@ pub struct Running {
     /// Where the API listens, without a trailing slash.
     pub base_url: String,
     server: Option<ServerHandle>,
+    metrics_server: Option<ServerHandle>,
     workers: Option<Workers>,
     embedded: Option<embedded::Embedded>,
 }
@@ -69,15 +77,19 @@ pub async fn start(config: Config, parts: Parts) -> Result<Running> {
         (None, None) => return Err(Error::internal("no database")),
     };
     db::migrate(&url).await?;
-    let listener = parts.http.then(|| TcpListener::bind(config.bind)).transpose().map_err(|e| cannot_bind(&config, e))?;
+    let listener = parts.http.then(|| TcpListener::bind(config.bind)).transpose().map_err(|e| cannot_bind(config.bind, &e))?;
     let base_url = match &listener {
         Some(listener) => format!("http://{}", listener.local_addr().map_err(Error::internal)?),
         None => format!("http://{}", config.bind),
     };
     let ctx = build_ctx(config, &url, &base_url)?;
+    let mut conn = ctx.db.conn().await?;
+    catalog::service::load(&mut conn).await?;
+    drop(conn);
     let server = listener.map(|listener| start_http(&ctx, listener)).transpose()?;
+    let metrics_server = ctx.config.metrics_bind.map(|bind| start_metrics(&ctx, bind)).transpose()?;
     let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };
-    Ok(Running { ctx, base_url, server, workers, embedded })
+    Ok(Running { ctx, base_url, server, metrics_server, workers, embedded })
 }
 
 async fn start_embedded(config: &Config) -> Result<embedded::Embedded> {
@@ -89,8 +101,8 @@ async fn start_embedded(config: &Config) -> Result<embedded::Embedded> {
     .await
 }
 
-fn cannot_bind(config: &Config, error: std::io::Error) -> Error {
-    Error::new(crate::base::Code::Unavailable, format!("{} cannot be used: {error}. Set RIGMARK_BIND to a free address.", config.bind))
+fn cannot_bind(bind: SocketAddr, error: &std::io::Error) -> Error {
+    Error::new(crate::base::Code::Unavailable, format!("{bind} cannot be used: {error}. Set RIGMARK_BIND (--bind) to a free address."))
 }
 
 /// What services use, by itself: nothing is connected or started yet.
@@ -105,7 +117,7 @@ pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
     Ok(Ctx::new(Inner {
         public_url: config.public_url.clone().unwrap_or_else(|| base_url.to_owned()),
         clock: Clock::new(config.mode.is_sandbox()),
-        reserved_handles: HashSet::new(),
+        reserved_handles: reserved_handles(),
         engines: EngineClient::new()?,
         limits: Limits::new(redis.clone()),
         notices: PubSub::new(redis),
@@ -116,11 +128,34 @@ pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
     }))
 }
 
+/// The words of our own paths, and publishers: their names are theirs.
+fn reserved_handles() -> HashSet<String> {
+    let own = identity::RESERVED_HANDLES.iter().map(|h| (*h).to_owned());
+    own.chain(Catalog::builtin().publishers().iter().map(|p| p.slug.clone())).collect()
+}
+
+/// Prometheus' address, apart from the public one.
+fn start_metrics(ctx: &Ctx, bind: SocketAddr) -> Result<ServerHandle> {
+    let data = Data::new(ctx.clone());
+    let listener = TcpListener::bind(bind).map_err(|e| cannot_bind(bind, &e))?;
+    let server = HttpServer::new(move || App::new().app_data(data.clone()).service(metrics::metrics_show))
+        .workers(1)
+        .disable_signals()
+        .listen(listener)
+        .map_err(Error::internal)?
+        .run();
+    let handle = server.handle();
+    tokio::spawn(server);
+    Ok(handle)
+}
+
 fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
     let data = Data::new(ctx.clone());
     let paths = Data::new(Paths::of(&openapi::document()));
+    let renderers = Renderers::default().at("/v1", endpoint::api::render_error);
     let server = HttpServer::new(move || {
-        let app = App::new().app_data(data.clone()).app_data(paths.clone()).into_utoipa_app().configure(routes::api).into_app();
+        let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());
+        let app = app.into_utoipa_app().configure(routes::api).into_app().configure(routes::pages);
         // The last wrapped is outermost.
         app.default_service(to(not_found)).wrap(from_fn(identify)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
     })
@@ -145,7 +180,7 @@ impl Running {
     /// # Errors
     /// `internal` when the cluster cannot be stopped.
     pub async fn stop(self) -> Result<()> {
-        if let Some(server) = self.server {
+        for server in [self.server, self.metrics_server].into_iter().flatten() {
             server.stop(true).await;
         }
         if let Some(workers) = self.workers {

@@ -1,5 +1,8 @@
 //! The OpenAPI document, collected from the handlers that `routes` registers; `openapi/rigmark.json` is its checked-in copy.
 
+use std::sync::LazyLock;
+
+use actix_web::{HttpResponse, Responder, get};
 use utoipa::OpenApi;
 use utoipa_actix_web::AppExt;
 
@@ -31,4 +34,11 @@ pub fn document_text() -> String {
     let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The document at `/openapi.json`.
+#[get("/openapi.json")]
+pub async fn openapi_show() -> impl Responder {
+    static TEXT: LazyLock<String> = LazyLock::new(document_text);
+    HttpResponse::Ok().content_type("application/json").body(TEXT.as_str())
 }

@@ -2,7 +2,7 @@
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{admin, benchmarks, endpoint, identity, machines, market, rentals, web};
+use crate::{admin, benchmarks, endpoint, identity, machines, market, openapi, rentals, web};
 
 /// Everything that the OpenAPI document describes.
 pub fn api(config: &mut ServiceConfig) {
@@ -93,5 +93,6 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
     config
         .service(web::html::asset) // GET /assets/{name}
         .service(benchmarks::pages::runs) // GET /en/runs
-        .service(benchmarks::pages::run); // GET /en/runs/{id}
+        .service(benchmarks::pages::run) // GET /en/runs/{id}
+        .service(openapi::openapi_show); // GET /openapi.json
 }
