@@ -9,18 +9,59 @@ use serde_json::{Value, json};
 use super::{findings, value, verdict};
 
 /// Blocks that hold no measurement.
-const NO_MEASUREMENT: &[&str] = &["_reconstructed", "methodology", "nvidia_p2p_override", "startup_diagnostics", "p2pmark", "amd_fabric"];
+const NO_MEASUREMENT: &[&str] =
+    &["_reconstructed", "methodology", "nvidia_p2p_override", "startup_diagnostics", "p2pmark", "amd_fabric", "loop_detection"];
 /// The samples of one stream stand for those of all.
 const SAMPLES_TRIED: usize = 2;
 
 /// (path with `*` for indexes, which changes survive, why they may)
-const SURVIVORS: &[(&str, &str, &str)] = &[];
+const SURVIVORS: &[(&str, &str, &str)] = &[
+    ("results/*/server_output_tokens", "small", "within the three per cent by which two counters may differ; not shown"),
+    ("results/*/server_gen_throughput", "small", "the server's window is polled once a second; not shown"),
+    ("results/*/server_utilization", "small", "a gauge after the cell, any share is possible; not shown"),
+    ("results/*/wall_time", "small large", "the log's clock has whole seconds, and the first line is cut off; not shown"),
+    ("results/*/warmup_duration", "small", "the log's clock has whole seconds; not shown"),
+    ("results/*/max_running_reqs", "small large", "of a queued cell: any peak below the requests sent; not shown"),
+    ("results/*/max_queue_reqs", "small large", "of a queued cell: any length; not shown"),
+    ("results/*/server_spec_accept_rate", SETTING, SPECULATION),
+    ("results/*/server_spec_accept_length", SETTING, SPECULATION),
+    ("results/*/server_spec_accepted_tokens", SETTING, SPECULATION),
+    ("results/*/server_spec_draft_tokens", SETTING, SPECULATION),
+    ("results/*/server_spec_drafts", SETTING, SPECULATION),
+    ("results/*/server_engine_steps", SETTING, SPECULATION),
+    ("results/*/server_steps_per_s", SETTING, SPECULATION),
+    ("results/*/server_accept_len_effective", SETTING, SPECULATION),
+    ("results/*/accept_norm_tps", SETTING, SPECULATION),
+    ("results/*/accept_norm_ref_len", SETTING, SPECULATION),
+    ("results/*/loop_diagnostics_omitted", SETTING, UNREAD),
+    ("results/*/warmup_request_count", SETTING, UNREAD),
+    ("prefill/*/server_validation/cached_tokens", "small large", "less than a tenth of the prompt"),
+    ("prefill/*/server_validation/prefill_seconds", SETTING, UNREAD),
+    ("prefill/*/server_validation/prompt_tokens", SETTING, UNREAD),
+    ("prefill/*/server_validation/request_prompt_tokens", SETTING, UNREAD),
+    ("prefill/*/server_validation/samples", SETTING, UNREAD),
+    ("prefill/*/server_validation/tok_per_sec", SETTING, UNREAD),
+    ("prefill/*/prompt_tokens", "small", "within the rounding of rate and time"),
+    ("metadata/max_total_tokens", "small", "any budget that skips the same cells; the capacity shown comes from the cells"),
+    ("metadata/burst_request_count", SETTING, UNREAD),
+    ("metadata/burst_requests_per_concurrency", SETTING, UNREAD),
+    ("metadata/burst_warmup_request_count", SETTING, UNREAD),
+    ("metadata/cell_warmup_timeout_seconds", SETTING, UNREAD),
+    ("metadata/dcp_size", SETTING, UNREAD),
+    ("metadata/decode_warmup_concurrency", SETTING, UNREAD),
+    ("metadata/decode_warmup_context", SETTING, UNREAD),
+    ("metadata/decode_warmup_seconds", SETTING, UNREAD),
+    ("metadata/warmup_request_count", SETTING, UNREAD),
+];
+const SETTING: &str = "small large";
+const UNREAD: &str = "a setting or the server's own word: no number shown or checked depends on it";
+const SPECULATION: &str = "the server's counters of speculation: never shown, no speed comes from them";
 
 fn leaves(value: &Value, path: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                if path.is_empty() && NO_MEASUREMENT.contains(&key.as_str()) {
+                if path.len() < 2 && NO_MEASUREMENT.contains(&key.as_str()) {
                     continue;
                 }
                 path.push(key.clone());

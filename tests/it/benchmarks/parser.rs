@@ -99,11 +99,8 @@ fn known_fields_of_a_wrong_type_are_refused_with_their_place() {
 
 #[test]
 fn nan_is_read_as_absent_in_telemetry_only() {
-    let text = String::from_utf8(bytes("synthetic_lil_bench_wrapped.json")).unwrap();
-    let before = text.matches("\"sm_mhz\"").count();
-    assert!(before > 0);
-    let telemetry =
-        text.replacen("[1740, 1740, 1735]", "[NaN, -Infinity, 1735]", 1).replacen("[1740,1740,1735]", "[NaN,-Infinity,1735]", 1);
+    let text = value("synthetic_lil_bench_wrapped.json").to_string();
+    let telemetry = text.replacen("[1740,1740,1735]", "[NaN,-Infinity,1735]", 1);
     assert_ne!(telemetry, text, "the telemetry was edited");
     let run = assess(telemetry.as_bytes(), &Claim::default(), &AssessContext::default()).unwrap();
     assert_eq!(run.verdict, Verdict::Verified);
