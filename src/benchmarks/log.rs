@@ -164,7 +164,7 @@ fn startup(rest: &str) -> Option<Event> {
     if let Some(tail) = rest.strip_prefix("max running requests") {
         return first_number(tail).map(Event::MaxRunning);
     }
-    if let Some(tail) = rest.strip_prefix("engine vLLM ").or_else(|| rest.strip_prefix("engine SGLang ")) {
+    if let Some(tail) = ["engine vLLM ", "engine SGLang ", "engine vllm ", "engine sglang "].iter().find_map(|p| rest.strip_prefix(p)) {
         return tail.split(' ').next().map(|version| Event::EngineVersion(version.to_owned()));
     }
     None

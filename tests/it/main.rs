@@ -5,6 +5,7 @@ mod migrations;
 mod schema;
 mod support;
 
+mod benchmarks;
 mod catalog;
 mod db;
 mod engines;

@@ -7,6 +7,8 @@ use crate::benchmarks::document::SummaryEntry;
 const SECONDS_ROUNDING: f64 = 1e-6;
 const TOTAL_TOLERANCE: f64 = 1e-6;
 const COPY_TOLERANCE: f64 = 1e-12;
+/// The oldest tool read the clock twice.
+const OLD_CLOCK_TOLERANCE: f64 = 1e-3;
 
 pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -16,6 +18,7 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
         findings.extend(total_tokens(row));
         findings.extend(source(row));
         findings.extend(complete(input, row));
+        findings.extend(gauge(input, row));
     }
     findings.extend(summary(input, Phase::Decode));
     findings.extend(summary(input, Phase::Burst));
@@ -46,6 +49,24 @@ fn per_request_average(input: &Input<'_>, row: Row<'_>) -> Option<Finding> {
     }
     let message = "The average per request is not the total divided by the concurrency.";
     Some(Finding::new("per_request_average_mismatch", input.exact, message).at(row.at).values(expected, average))
+}
+
+/// The oldest documents take their total from the server's gauge and keep the gauge beside it.
+fn gauge(input: &Input<'_>, row: Row<'_>) -> Option<Finding> {
+    if input.era.must_have_window() {
+        return None;
+    }
+    let (tps, gauge) = (row.raw.aggregate_tps?, row.raw.server_gen_throughput?);
+    let requests = f64::from(row.at.concurrency.max(1));
+    let client = row.raw.total_tokens.zip(row.raw.wall_time).filter(|(_, wall)| *wall > 0.0).map(|(tokens, wall)| tokens / wall / requests);
+    let average = row.raw.per_request_avg_tps?;
+    let average_fits =
+        near(average, tps / requests, COPY_TOLERANCE) || client.is_some_and(|client| near(average, client, OLD_CLOCK_TOLERANCE));
+    if (gauge <= 0.0 || near(tps, gauge, COPY_TOLERANCE)) && average_fits {
+        return None;
+    }
+    let message = "The total is not the server's gauge that it was taken from.";
+    Some(Finding::suspicious("total_mismatch", message).at(row.at).values(gauge, tps))
 }
 
 fn total_tokens(row: Row<'_>) -> Option<Finding> {

@@ -37,21 +37,22 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
     let rows: Vec<Row<'_>> = input.rows().collect();
     let measured = rows.iter().filter(|row| row.status.is_measured()).count();
     let log = Log::of(document);
-    let done = finished(&log);
+    let (done, unfinished) = finished(&log);
     if measured > 0 && done.is_empty() {
         let message = "The event log does not show a single finished cell.";
         return vec![Finding::suspicious("log_missing", message)];
     }
-    let mut findings = cells(input, &log, &rows, &done);
+    let mut findings = cells(input, &log, &rows, &done, &unfinished);
     findings.extend(prefill(input, &log));
     findings.extend(clock(&log, document.metadata.timestamp.map(|t| t.time().num_seconds_from_midnight())));
     findings.extend(budget(input, &log));
     findings
 }
 
-/// The finished cells in the order of the log, without the hidden warm-up cell.
-fn finished(log: &Log) -> Vec<Done> {
+/// The finished cells in the order of the log, without the hidden warm-up cell; and those that were started and have no end.
+fn finished(log: &Log) -> (Vec<Done>, Vec<Place>) {
     let mut done = Vec::new();
+    let mut unfinished = Vec::new();
     let mut warming = false;
     let mut current: Option<(Place, i64, Option<(i64, bool)>)> = None;
     // A log that starts inside the warm-up cell shows its end only.
@@ -68,7 +69,11 @@ fn finished(log: &Log) -> Vec<Done> {
             Event::WarmupStart => warming = true,
             Event::WarmupDone => warming = false,
             _ if warming => {}
-            Event::CellStart { context, concurrency } => current = Some(((context, concurrency), line.seconds, None)),
+            Event::CellSkipped { .. } => current = None,
+            Event::CellStart { context, concurrency } => {
+                let before = current.replace(((context, concurrency), line.seconds, None));
+                unfinished.extend(before.map(|(place, ..)| place));
+            }
             Event::WindowOpens { context, concurrency, timed_out } => match &mut current {
                 Some((place, _, opened)) if *place == (context, concurrency) => *opened = Some((line.seconds, timed_out)),
                 // The cell's start is cut off.
@@ -91,11 +96,12 @@ fn finished(log: &Log) -> Vec<Done> {
             _ => {}
         }
     }
-    done
+    unfinished.extend(current.map(|(place, ..)| place));
+    (done, unfinished)
 }
 
 /// Pairs lines and cells of the same coordinates from the end: only the start of a log can be lost.
-fn cells(input: &Input<'_>, log: &Log, rows: &[Row<'_>], done: &[Done]) -> Vec<Finding> {
+fn cells(input: &Input<'_>, log: &Log, rows: &[Row<'_>], done: &[Done], unfinished: &[Place]) -> Vec<Finding> {
     let mut lines: BTreeMap<Place, Vec<&Done>> = BTreeMap::new();
     for line in done {
         lines.entry(line.place).or_default().push(line);
@@ -118,7 +124,8 @@ fn cells(input: &Input<'_>, log: &Log, rows: &[Row<'_>], done: &[Done]) -> Vec<F
         let at = CellRef { phase: Phase::Decode, context_tokens, concurrency };
         findings.push(Finding::new("log_cell_not_in_results", input.exact, message).at(at));
     }
-    let lost = |row: &Row<'_>, index: usize| row.status.is_measured() && (log.complete || index > first_matched);
+    let begun = |row: &Row<'_>| unfinished.contains(&(printed(row.at.context_tokens), row.at.concurrency));
+    let lost = |row: &Row<'_>, index: usize| row.status.is_measured() && (log.complete || index > first_matched || begun(row));
     for row in unmatched.into_iter().filter_map(|index| rows.get(index).filter(|row| lost(row, index))) {
         let message = "The event log has no line for a measured cell, though it has those before and after.";
         findings.push(Finding::new("cell_not_in_log", input.exact, message).at(row.at));

@@ -165,6 +165,11 @@ pub(crate) fn near(a: f64, b: f64, share: f64) -> bool {
     (a - b).abs() <= share * a.abs().max(b.abs()) + f64::MIN_POSITIVE
 }
 
+/// The findings on a document by itself: no claim, no challenge, no clock.
+pub fn findings(document: &Document, matrix: &Matrix) -> Vec<Finding> {
+    run(&Input::new(document, matrix))
+}
+
 /// All findings on a document, most severe first; equal ones in the order of the checks.
 pub(crate) fn run(input: &Input<'_>) -> Vec<Finding> {
     let groups: [fn(&Input<'_>) -> Vec<Finding>; 10] = [

@@ -60,7 +60,9 @@ fn rate(input: &Input<'_>, row: &RawPrefill) -> Option<Finding> {
 fn copies(row: &RawPrefill) -> Option<Finding> {
     let client = matches!(row.method.as_deref(), Some("integrated_scout" | "scout_only" | "client"));
     let differ = |a: Option<f64>, b: Option<f64>| a.is_some() && b.is_some() && a != b;
-    let wrong = differ(row.ttft_seconds, row.client_ttft_seconds)
+    let scout = matches!(row.method.as_deref(), Some("integrated_scout" | "scout_only"));
+    let wrong = scout && row.samples.is_some_and(|samples| samples != 1.0)
+        || differ(row.ttft_seconds, row.client_ttft_seconds)
         || differ(row.tok_per_sec, row.client_tok_per_sec)
         || differ(row.ttft_seconds, row.prefill_seconds);
     (client && wrong).then(|| {

@@ -1,14 +1,21 @@
 //! I5, I22: the scheduler's gauges agree with each other and with the flags the tool derives from them.
 
 use super::{Finding, Input, Row, Severity};
+use crate::benchmarks::matrix::CellStatus;
 
 /// Gauges are means rounded to one decimal.
 const GAUGE_ROUNDING: f64 = 0.05;
 const LIMITED_BELOW: f64 = 0.95;
 const UNDERFILLED_BELOW: f64 = 0.98;
+/// First version that waits for the scheduler to drain between cells.
+const DRAINED_SINCE: (u32, u32, u32) = (0, 4, 33);
+/// First version that discards a cell when a stream of it fails.
+const STRICT_SINCE: (u32, u32, u32) = (0, 6, 0);
 
 pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
-    input.measured().flat_map(|row| gauges(input, row).into_iter().chain(flags(input, row)).chain(workers(row))).collect()
+    let measured = input.measured().flat_map(|row| gauges(input, row).into_iter().chain(flags(input, row)));
+    let all = input.rows().flat_map(|row| workers(row).into_iter().chain(failed_with_total(input, row)));
+    measured.chain(all).collect()
 }
 
 fn gauges(input: &Input<'_>, row: Row<'_>) -> Vec<Finding> {
@@ -20,6 +27,9 @@ fn gauges(input: &Input<'_>, row: Row<'_>) -> Vec<Finding> {
     }
     if average > maximum + GAUGE_ROUNDING && raw.max_running_reqs.is_some() {
         faults.push((input.exact, "More requests were active on average than at most."));
+    }
+    if maximum > running_max(input, row) {
+        faults.push((Severity::Suspicious, "More requests were active at once than were sent."));
     }
     if average > f64::from(row.at.concurrency) + GAUGE_ROUNDING {
         faults.push((Severity::Suspicious, "More requests were active on average than were sent."));
@@ -40,6 +50,13 @@ fn gauges(input: &Input<'_>, row: Row<'_>) -> Vec<Finding> {
         faults.push((Severity::Suspicious, "There are gauges of a server that had no metrics."));
     }
     faults.into_iter().map(|(severity, message)| Finding::new("gauges_inconsistent", severity, message).at(row.at)).collect()
+}
+
+/// Requests in flight; before 0.4.33 also those of the cell before, cut off and still winding down.
+fn running_max(input: &Input<'_>, row: Row<'_>) -> f64 {
+    let drained = input.era.parts.is_none_or(|parts| parts >= DRAINED_SINCE);
+    let before = input.rows().map(|other| other.at.concurrency).max().filter(|_| !drained).unwrap_or_default();
+    f64::from(row.at.concurrency) + f64::from(before)
 }
 
 /// What the flag must be, or `None` where rounding leaves it open.
@@ -80,11 +97,24 @@ fn flags(input: &Input<'_>, row: Row<'_>) -> Vec<Finding> {
     differ.map(finding).collect()
 }
 
+/// A failed or looped cell keeps no total, but for 0.4, which kept that of the streams that went on.
+fn failed_with_total(input: &Input<'_>, row: Row<'_>) -> Option<Finding> {
+    let failed = matches!(row.status, CellStatus::Error | CellStatus::Loop) && row.raw.aggregate_tps.is_some_and(|tps| tps > 0.0);
+    let partial = input.era.parts.is_some_and(|parts| parts < STRICT_SINCE) && row.raw.num_errors.unwrap_or_default() > 0.0;
+    (failed && !partial).then(|| {
+        let message = "A cell that is called failed has a total.";
+        Finding::suspicious("failed_cell_has_total", message).at(row.at)
+    })
+}
+
 /// Each request in flight has one worker; in whole-request modes each request has.
 fn workers(row: Row<'_>) -> Option<Finding> {
+    row.raw.aggregate_tps.filter(|tps| *tps > 0.0)?;
     let (done, failed) = (row.raw.num_completed?, row.raw.num_errors.unwrap_or_default());
+    let target = row.raw.request_count_target.unwrap_or_default();
     let expected = if row.is_window() { f64::from(row.at.concurrency) } else { row.raw.request_count? };
-    (done + failed != expected).then(|| {
+    let target_fits = target == if row.is_window() { 0.0 } else { expected };
+    (done + failed != expected || !(target_fits || failed > 0.0)).then(|| {
         let message = "The number of workers is not the number of requests.";
         Finding::suspicious("worker_count_mismatch", message).at(row.at).values(expected, done + failed)
     })

@@ -54,6 +54,7 @@ table! {
     Exact "stream_outlives_cell" "A stream took longer than its cell" "The tokens of a stream at its time between tokens cannot take longer than the whole cell did. Either is not what was measured.";
     Exact "window_exceeds_streams" "The window has more tokens than its streams" "The measured window is a part of the streams' lives. It cannot hold more tokens than all of them together.";
     Exact "gauges_inconsistent" "The scheduler's gauges contradict each other" "Averages, maxima and shares of active and queued requests bound each other. These do not.";
+    Exact "failed_cell_has_total" "A failed cell has a total" "A cell that failed or looped has no speed in this version. Its row still has one.";
     Exact "flag_mismatch" "A flag does not follow from the gauges" "The tool derives from the scheduler's gauges whether requests queued. The flag in the document says otherwise.";
     Exact "worker_count_mismatch" "Workers are missing" "Every request in flight has one worker, which ends with or without an error. Their number must be the concurrency.";
     Exact "window_length" "The window is not as long as asked" "The document states how long each measurement takes and how long each window was. They differ by more than a scheduler explains.";
@@ -106,7 +107,7 @@ table! {
     Document "chunks_counted" "Chunks were counted as tokens" "The engine streams without usage reports, so the tool counted chunks. Under speculation that is too few.";
     Document "server_counter_only" "The speed is the server's own word" "The client could not count tokens and took the server's counter. Nothing that was received proves it.";
     Document "unknown_token_source" "Unknown source of the token count" "The tool names where its token count comes from. This name is none of its own.";
-    Document "version_implausible" "The version cannot be right" "The document names a version that this tool has not had, or one that could not write these fields.";
+    Document "version_implausible" "The version cannot be right" "The document names a version that this tool has not had, or one that could not write these fields. A version string is cheap to edit.";
     Document "version_missing" "The version is missing" "The tool that writes such cells writes its version too. It is not there.";
     Document "version_unknown" "The version is newer than the checks" "The checks were made for older documents. Fields they do not know are ignored.";
     Document "version_differs" "Two versions are named" "The metadata and the startup block name different versions. Wrappers do this honestly.";

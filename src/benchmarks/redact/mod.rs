@@ -62,7 +62,7 @@ const NAMING_KEYS: &[&str] = &[
 ];
 /// Objects whose values are environment values.
 const ENVIRONMENT_KEYS: &[&str] = &["env", "environment", "environ"];
-/// Text that the checks or the page read: only patterns are removed from it, never a word that happens to be a host's name.
+/// Text that the checks or the page read: only patterns are removed from it, never a word that happens to be somebody's name.
 const VOCABULARY_KEYS: &[&str] = &[
     "model",
     "model_id",
@@ -110,7 +110,7 @@ pub struct Redacted {
 pub fn document(mut value: Value) -> Redacted {
     let mut found = Found::default();
     found.collect(&value, "");
-    let words = Words::new(found.hosts);
+    let words = Words::new(found.names);
     scrub(&mut value, "", &words);
     let bytes = canonical_bytes(&value);
     let sha256 = sha256_hex(&bytes);
@@ -150,7 +150,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 
 #[derive(Default)]
 struct Found {
-    hosts: BTreeSet<String>,
+    names: BTreeSet<String>,
     devices: BTreeSet<String>,
 }
 
@@ -166,16 +166,17 @@ impl Found {
 
     fn collect_text(&mut self, text: &str, key: &str) {
         if HOST_KEYS.contains(&key) {
-            self.hosts.insert(text.trim().to_owned());
+            self.names.insert(text.trim().to_owned());
         }
         if key == "uname"
             && let Some(host) = text.split_whitespace().nth(1)
         {
-            self.hosts.insert(host.to_owned());
+            self.names.insert(host.to_owned());
         }
         if DEVICE_KEYS.contains(&key) && text.chars().any(|c| c != '0' && c != '-') && !is_placeholder(text) && !text.is_empty() {
             self.devices.insert(text.to_ascii_lowercase());
         }
+        self.names.extend(text::home_owners(text).map(str::to_owned));
         self.devices.extend(text::gpu_uuids(text));
     }
 }
@@ -203,13 +204,13 @@ fn scrub_object(map: &mut Map<String, Value>, environment: bool, words: &Words) 
             scrub(value, &key.to_ascii_lowercase(), words);
         }
     }
-    if map.keys().all(|key| words.scrub(key).is_none()) {
+    if map.keys().all(|key| text::patterns(key).is_none()) {
         return;
     }
     let mut entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
     entries.sort_by(|a, b| a.0.cmp(&b.0));
     for (key, value) in entries {
-        let clean = words.scrub(&key).unwrap_or(key);
+        let clean = text::patterns(&key).unwrap_or(key);
         let mut unique = clean.clone();
         let mut number = 2;
         while map.contains_key(&unique) {

@@ -1,4 +1,4 @@
-//! Patterns in free text: addresses, paths, bus ids, secrets, and words known to be host names.
+//! Patterns in free text: addresses, paths, bus ids, secrets, and words known to be names of hosts and users.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -44,8 +44,34 @@ const PUBLIC_ROOTS: &[&str] = &[
 /// A parts of a name that make it a secret's name.
 const SECRET_PARTS: &[&str] = &["token", "password", "passwd", "secret", "apikey", "credential", "credentials", "authorization", "bearer"];
 const KEY_OWNERS: &[&str] = &["api", "access", "private", "auth", "secret", "signing"];
+/// Accounts of images and distributions: they name nobody, and the same words mean the engine elsewhere.
+const COMMON_NAMES: &[&str] = &[
+    "root",
+    "user",
+    "ubuntu",
+    "debian",
+    "admin",
+    "localhost",
+    "docker",
+    "runner",
+    "nvidia",
+    "cuda",
+    "vllm",
+    "sglang",
+    "ollama",
+    "llama",
+    "python",
+    "python3",
+    "bench",
+    "serve",
+    "server",
+    "model",
+    "models",
+    "runpod",
+    "jovyan",
+];
 /// Shorter words are too likely to mean something else.
-const HOST_CHARS_MIN: usize = 3;
+const NAME_CHARS_MIN: usize = 3;
 
 static COMPILED: LazyLock<Vec<(&'static [&'static str], Regex, &'static str)>> = LazyLock::new(|| {
     PATTERNS.iter().filter_map(|(hints, pattern, with)| Regex::new(pattern).ok().map(|regex| (*hints, regex, *with))).collect()
@@ -80,6 +106,12 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     text.starts_with('[') && text.ends_with(']')
 }
 
+/// Users by the folders of their homes.
+pub(super) fn home_owners(text: &str) -> impl Iterator<Item = &str> {
+    let homes = ["/home/", "/Users/", "\\Users\\"].into_iter().flat_map(move |home| text.split(home).skip(1));
+    homes.filter_map(|rest| rest.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.')).next())
+}
+
 pub(super) fn gpu_uuids(text: &str) -> impl Iterator<Item = String> + '_ {
     let matches = GPU_UUID.as_ref().filter(|_| text.contains('-')).map(|regex| regex.captures_iter(text));
     matches.into_iter().flatten().filter_map(|c| c.get(1).map(|m| m.as_str().to_ascii_lowercase()))
@@ -97,7 +129,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 }
 
 /// `None` when no pattern matches.
-fn patterns(original: &str) -> Option<String> {
+pub(super) fn patterns(original: &str) -> Option<String> {
     let mut current: Option<String> = None;
     for (hints, regex, with) in COMPILED.iter() {
         let text = current.as_deref().unwrap_or(original);
@@ -122,49 +154,50 @@ fn path(captures: &Captures<'_>) -> String {
     if public || root.is_empty() { format!("{before}{path}") } else { format!("{before}[path]") }
 }
 
-/// Patterns and the host names of one document.
+/// Patterns and the names of hosts and users in one document.
 #[derive(Default)]
 pub(super) struct Words {
-    hosts: Vec<String>,
+    names: Vec<String>,
 }
 
 impl Words {
     /// Longest first, so that a name is not cut by a shorter one inside it.
-    pub(super) fn new(hosts: BTreeSet<String>) -> Self {
-        let usable = |host: &String| {
-            host.chars().count() >= HOST_CHARS_MIN
-                && !is_placeholder(host)
-                && !host.contains(char::is_whitespace)
-                && host.parse::<f64>().is_err()
+    pub(super) fn new(names: BTreeSet<String>) -> Self {
+        let usable = |name: &String| {
+            name.chars().count() >= NAME_CHARS_MIN
+                && !is_placeholder(name)
+                && !name.contains(char::is_whitespace)
+                && name.parse::<f64>().is_err()
+                && !COMMON_NAMES.contains(&name.to_ascii_lowercase().as_str())
         };
-        let mut hosts: Vec<String> = hosts.into_iter().filter(usable).collect();
-        hosts.sort_by_key(|host| std::cmp::Reverse(host.len()));
-        Self { hosts }
+        let mut names: Vec<String> = names.into_iter().filter(usable).collect();
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        Self { names }
     }
 
     /// `None`: nothing to redact.
     pub(super) fn scrub(&self, original: &str) -> Option<String> {
-        let hidden = self.hide_hosts(original);
-        patterns(hidden.as_deref().unwrap_or(original)).or(hidden)
+        let cleaned = patterns(original);
+        self.hide_names(cleaned.as_deref().unwrap_or(original)).or(cleaned)
     }
 
-    /// Host names as whole words.
-    fn hide_hosts(&self, original: &str) -> Option<String> {
+    /// Names as whole words.
+    fn hide_names(&self, original: &str) -> Option<String> {
         let mut current: Option<String> = None;
-        for host in &self.hosts {
+        for name in &self.names {
             let text = current.as_deref().unwrap_or(original);
-            if !text.contains(host.as_str()) {
+            if !text.contains(name.as_str()) {
                 continue;
             }
             let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
             let mut out = String::with_capacity(text.len());
             let mut rest = text;
-            while let Some(at) = rest.find(host.as_str()) {
+            while let Some(at) = rest.find(name.as_str()) {
                 let (head, tail) = rest.split_at(at);
-                let (word, tail) = tail.split_at(host.len());
+                let (word, tail) = tail.split_at(name.len());
                 let inside = head.chars().next_back().or_else(|| out.chars().next_back()).is_some_and(part) || tail.starts_with(part);
                 out.push_str(head);
-                out.push_str(if inside { word } else { "[host]" });
+                out.push_str(if inside { word } else { "[name]" });
                 rest = tail;
             }
             out.push_str(rest);
