@@ -2,6 +2,7 @@
 
 mod architecture;
 mod migrations;
+mod money;
 mod schema;
 mod support;
 
@@ -9,5 +10,6 @@ mod catalog;
 mod db;
 mod engines;
 mod identity;
+mod ledger;
 mod measure;
 mod web;
