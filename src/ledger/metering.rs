@@ -53,11 +53,14 @@ impl Charge {
         Self::new(self.gross.minus(posted.gross)?, self.fee.minus(posted.fee)?)
     }
 
-    /// The charge of `gross` more after `posted`, of one rental at one fee.
+    /// The charge of `gross` more after `posted`, of one rental at one fee; nothing when the gross is not positive.
     ///
     /// # Errors
     /// As [`Charge::in_all`] and [`Charge::beyond`].
     pub fn after(posted: Self, gross: Money, fee_basis_points: u16) -> Result<Self> {
+        if !gross.is_positive() {
+            return Ok(Self::NOTHING);
+        }
         Self::in_all(posted.gross.plus(gross)?, fee_basis_points)?.beyond(posted)
     }
 

@@ -9,9 +9,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{code::TransferCode, period::Period};
-use crate::base::{
-    Error, Money, Result,
-    id::{AccountId, ApiKeyId, HoldId, LedgerAccountId, RentalId, TransferId},
+use crate::{
+    base::{
+        Error, Money, Result,
+        id::{AccountId, ApiKeyId, HoldId, LedgerAccountId, RentalId, TransferId},
+    },
+    identity,
 };
 
 /// What a ledger account is for.
@@ -191,6 +194,15 @@ impl Actor {
     }
 }
 
+impl From<&identity::Caller> for Actor {
+    fn from(caller: &identity::Caller) -> Self {
+        match caller.actor {
+            identity::Actor::User => Self::User(caller.user_id),
+            identity::Actor::ApiKey(key) => Self::ApiKey(key),
+        }
+    }
+}
+
 /// One side of a transfer: what is added to a ledger account, or taken from it when negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Posting {
@@ -231,7 +243,6 @@ pub struct TransferRequest {
 
 /// What posting a transfer did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "a transfer that was posted already has had its effect"]
 pub enum Posted {
     New,
     /// A transfer of this id and content was there; nothing was changed.

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod migrations;
+mod money;
 mod schema;
 mod support;
 
@@ -10,5 +11,6 @@ mod catalog;
 mod db;
 mod engines;
 mod identity;
+mod ledger;
 mod measure;
 mod web;

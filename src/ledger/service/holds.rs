@@ -56,9 +56,8 @@ pub async fn hold(tx: &mut Tx<'_>, request: HoldRequest) -> Result<Hold> {
     }
     let postings = Posting::between(available, LedgerAccount::Held(hold.account), request.amount)?;
     let transfer = step(&hold, TransferCode::Hold, request.transfer_id, postings, request.actor, request.business_at);
-    match post_locking(tx, transfer, Some(hold.id), &[]).await? {
-        Posted::New | Posted::AlreadyPosted => write::hold_fetch(tx, hold.id).await,
-    }
+    post_locking(tx, transfer, Some(hold.id), &[]).await?;
+    write::hold_fetch(tx, hold.id).await
 }
 
 /// Adds up to `wanted` to an open hold, as far as the available balance goes, and returns how much that was. Repeated with the same id it
@@ -90,9 +89,8 @@ pub async fn hold_increase(
     }
     let transfer =
         step(&hold, TransferCode::HoldIncrease, transfer_id, Posting::between(available, held, added)?, Actor::System, business_at);
-    match post_locking(tx, transfer, Some(hold.id), &[]).await? {
-        Posted::New | Posted::AlreadyPosted => Ok(added),
-    }
+    post_locking(tx, transfer, Some(hold.id), &[]).await?;
+    Ok(added)
 }
 
 /// Pays a charge out of an open hold: the host's share to the host's earnings, the fee to the platform. A charge of nothing moves nothing.
@@ -111,9 +109,8 @@ pub async fn capture(tx: &mut Tx<'_>, capture: Capture) -> Result<()> {
         Posting::new(LedgerAccount::PlatformFees, capture.charge.fee()),
     ];
     let transfer = step(&hold, TransferCode::RentalCharge, capture.transfer_id, postings, Actor::System, capture.business_at);
-    match post_locking(tx, transfer, Some(hold.id), &pair(hold.account)).await? {
-        Posted::New | Posted::AlreadyPosted => Ok(()),
-    }
+    post_locking(tx, transfer, Some(hold.id), &pair(hold.account)).await?;
+    Ok(())
 }
 
 /// Gives what is left in a hold back to its owner and closes it. Returns how much that was; nothing when it is closed already.
