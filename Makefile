@@ -35,7 +35,7 @@ fmt: ## format the code
 	$(CARGO) fmt
 
 schema: ## write src/db/schema.rs anew after a change of migrations/
-	RIGMARK_UPDATE_SCHEMA=1 $(CARGO) test --locked schema_rs
+	@scripts/schema.sh $(TARGET_DIR) $(CARGO)
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -1,5 +1,6 @@
 //! One real Redis server a test run, and a key prefix of its own for each test.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -92,7 +93,23 @@ fn free_port() -> u16 {
 fn spawn(port: u16, directory: &TempDir) -> (Child, std::sync::mpsc::Sender<()>) {
     let (keeper, end) = channel::<()>();
     let (children, child) = channel();
-    let mut command = Command::new("redis-server");
+    // Some distributions have Redis by its successor's name only.
+    let mut commands = ["redis-server", "valkey-server"].map(|program| command(program, port, directory));
+    std::thread::Builder::new()
+        .name("test-redis".to_owned())
+        .spawn(move || {
+            let [redis, valkey] = &mut commands;
+            let spawned = redis.spawn().or_else(|error| if error.kind() == ErrorKind::NotFound { valkey.spawn() } else { Err(error) });
+            children.send(spawned).unwrap();
+            wait_for_end(&end);
+        })
+        .unwrap();
+    let child = child.recv().unwrap().unwrap_or_else(|error| panic!("redis-server: {error}. Install what the tests need: make setup"));
+    (child, keeper)
+}
+
+fn command(program: &str, port: u16, directory: &TempDir) -> Command {
+    let mut command = Command::new(program);
     command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string(), "--dir"]).arg(directory.path());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     // SAFETY: one system call between fork and exec.
@@ -102,15 +119,7 @@ fn spawn(port: u16, directory: &TempDir) -> (Child, std::sync::mpsc::Sender<()>)
             _ => Err(std::io::Error::last_os_error()),
         });
     }
-    std::thread::Builder::new()
-        .name("test-redis".to_owned())
-        .spawn(move || {
-            children.send(command.spawn()).unwrap();
-            wait_for_end(&end);
-        })
-        .unwrap();
-    let child = child.recv().unwrap().unwrap_or_else(|error| panic!("redis-server: {error}. Install what the tests need: make setup"));
-    (child, keeper)
+    command
 }
 
 /// Returns when the sender is dropped.
