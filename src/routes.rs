@@ -3,7 +3,7 @@
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
-    identity,
+    identity, machines, market,
     web::{health, problem},
 };
 
@@ -15,6 +15,8 @@ pub fn api(config: &mut ServiceConfig) {
         .service(problem::problem_list) // GET /problems
         .service(problem::problem_show); // GET /problems/{code}
     accounts(config);
+    hosts(config);
+    listings(config);
 }
 
 fn accounts(config: &mut ServiceConfig) {
@@ -47,4 +49,27 @@ fn accounts(config: &mut ServiceConfig) {
         .service(api::invitation_create) // POST /api/v1/organizations/{handle}/invitations
         .service(api::invitation_accept) // POST /api/v1/organizations/{handle}/invitations/{id}/accept
         .service(api::invitation_revoke); // DELETE /api/v1/organizations/{handle}/invitations/{id}
+}
+
+fn hosts(config: &mut ServiceConfig) {
+    use machines::api;
+    config
+        .service(api::machine_create) // POST /api/v1/machines
+        .service(api::machine_list) // GET /api/v1/machines
+        .service(api::machine_show) // GET /api/v1/machines/{id}
+        .service(api::machine_update) // PATCH /api/v1/machines/{id}
+        .service(api::machine_delete); // DELETE /api/v1/machines/{id}
+}
+
+fn listings(config: &mut ServiceConfig) {
+    use market::api;
+    config
+        .service(api::listing_create) // POST /api/v1/listings
+        .service(api::listing_list) // GET /api/v1/listings
+        .service(api::listing_show) // GET /api/v1/listings/{id}
+        .service(api::listing_update) // PATCH /api/v1/listings/{id}
+        .service(api::listing_publish) // POST /api/v1/listings/{id}/publish
+        .service(api::listing_pause) // POST /api/v1/listings/{id}/pause
+        .service(api::listing_list_own) // GET /api/v1/me/listings
+        .service(api::quote_create); // POST /api/v1/quotes
 }

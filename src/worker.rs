@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::{identity, jobs::Registry, machines, web::idempotency};
+use crate::{identity, jobs::Registry, machines, market, web::idempotency};
 
 pub fn registry() -> Registry {
     Registry {
         sweeps: vec![
-            Arc::new(machines::jobs::SignsOfLife::default()),
+            Arc::new(machines::SignsOfLife::default()),
+            Arc::new(market::ListingEvidence),
             Arc::new(identity::Cleanup),
             Arc::new(idempotency::ExpireKeys),
         ],
-        handlers: vec![Arc::new(identity::Letters)],
+        handlers: vec![Arc::new(identity::Letters), Arc::new(market::MachineChangedHandler), Arc::new(market::RunChangedHandler)],
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! Lock order: the machine's row, then its watches. Later domains lock their own rows before a machine's.
 
-// pub mod api;
+pub mod api;
 mod input;
 pub mod jobs;
 pub mod model;

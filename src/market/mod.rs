@@ -9,7 +9,7 @@
 //!
 //! Lock order: the listing's row, then the machine's row and its watches.
 
-// pub mod api;
+pub mod api;
 pub mod gate;
 mod input;
 pub mod jobs;
