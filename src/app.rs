@@ -17,6 +17,7 @@ use crate::{
     ctx::{Ctx, Inner},
     db::{self, Db, embedded},
     engines::EngineClient,
+    identity::extract::identify,
     integrations::{limits::Limits, pubsub::PubSub, redis::Redis},
     jobs::Workers,
     openapi, routes,
@@ -121,7 +122,7 @@ fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).into_utoipa_app().configure(routes::api).into_app();
         // The last wrapped is outermost.
-        app.default_service(to(not_found)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
+        app.default_service(to(not_found)).wrap(from_fn(identify)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
     })
     // Nagle's algorithm would hold back the second small write of a stream for 40 ms.
     .tcp_nodelay(true)

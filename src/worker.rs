@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::{jobs::Registry, web::idempotency};
+use crate::{identity, jobs::Registry, web::idempotency};
 
 pub fn registry() -> Registry {
-    Registry { sweeps: vec![Arc::new(idempotency::ExpireKeys)], handlers: Vec::new() }
+    Registry {
+        sweeps: vec![Arc::new(idempotency::ExpireKeys), Arc::new(identity::Cleanup)],
+        handlers: vec![Arc::new(identity::Letters)],
+    }
 }

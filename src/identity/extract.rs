@@ -6,15 +6,25 @@
 //!     let rows = service::rental_list(&ctx, &auth.caller, …).await?;
 //! ```
 //!
-//! Invariants: identity comes from `Authorization` (or `X-Api-Key`, which OpenAI's and Anthropic's clients send) and `Rigmark-Account`, from no
-//! other header and from no body; credentials that are present and bad are 401 also where none are needed.
+//! actix polls all arguments of a handler at once, so an extractor that waits for the database would let a stranger see what is wrong with a
+//! body before 401. Therefore [`identify`], a middleware, looks the credentials up, and the extractors only read what it found: standing first,
+//! they answer before anything else is read.
+//!
+//! Invariants: identity comes from `Authorization` (or `X-Api-Key`, which Anthropic's clients send) and `Rigmark-Account`, from no other header
+//! and from no body; credentials that are present and bad are 401 also where none are needed.
 
-use std::{future::Future, marker::PhantomData, pin::Pin};
+use std::{
+    cell::Cell,
+    future::{Ready, ready},
+    marker::PhantomData,
+};
 
 use actix_web::{
-    FromRequest, HttpRequest,
-    dev::Payload,
+    Error as ActixError, FromRequest, HttpMessage, HttpRequest,
+    body::MessageBody,
+    dev::{Payload, ServiceRequest, ServiceResponse},
     http::header::{self, HeaderMap, HeaderName, HeaderValue},
+    middleware::Next,
     web::Data,
 };
 
@@ -25,6 +35,7 @@ use super::{
 use crate::{
     base::{Code, Error, Result},
     ctx::Ctx,
+    web::rate_limit,
 };
 
 const ACCOUNT: HeaderName = HeaderName::from_static("rigmark-account");
@@ -50,71 +61,93 @@ pub struct Operator {
     pub caller: Caller,
 }
 
-type Extracted<T> = Pin<Box<dyn Future<Output = Result<T>>>>;
-
 impl<S: Required> FromRequest for Auth<S> {
     type Error = Error;
-    type Future = Extracted<Self>;
+    type Future = Ready<Result<Self>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let found = find(req);
-        Box::pin(async move {
-            let caller = found.await?.ok_or_else(no_credentials)?;
-            caller.require(S::NEED)?;
-            Ok(Self { caller, need: PhantomData })
-        })
+        let found = somebody(req).and_then(|caller| caller.require(S::NEED).map(|()| caller));
+        ready(found.map(|caller| Self { caller, need: PhantomData }))
     }
 }
 
 impl<S: Required> FromRequest for MaybeAuth<S> {
     type Error = Error;
-    type Future = Extracted<Self>;
+    type Future = Ready<Result<Self>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let found = find(req);
-        Box::pin(async move {
-            let caller = found.await?.filter(|caller| caller.require(S::NEED).is_ok());
-            Ok(Self { caller, need: PhantomData })
-        })
+        let found = identified(req).map(|found| found.filter(|caller| caller.require(S::NEED).is_ok()));
+        ready(found.map(|caller| Self { caller, need: PhantomData }))
     }
 }
 
 impl FromRequest for Operator {
     type Error = Error;
-    type Future = Extracted<Self>;
+    type Future = Ready<Result<Self>>;
 
     fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let found = find(req);
-        Box::pin(async move {
-            let caller = found.await?.ok_or_else(no_credentials)?;
-            caller.require_operator()?;
-            Ok(Self { caller })
-        })
+        let found = somebody(req).and_then(|caller| caller.require_operator().map(|()| caller));
+        ready(found.map(|caller| Self { caller }))
     }
+}
+
+/// What [`identify`] found.
+enum Identified {
+    Stranger,
+    Caller(Box<Caller>),
+    /// Why not; taken by the extractor that answers with it.
+    Failed(Cell<Option<Error>>),
+}
+
+fn identified(req: &HttpRequest) -> Result<Option<Caller>> {
+    match req.extensions().get::<Identified>() {
+        Some(Identified::Stranger) => Ok(None),
+        Some(Identified::Caller(caller)) => Ok(Some(Caller::clone(caller))),
+        Some(Identified::Failed(error)) => Err(error.take().unwrap_or_else(no_credentials)),
+        None => Err(Error::internal("the app does not wrap identity::extract::identify")),
+    }
+}
+
+fn somebody(req: &HttpRequest) -> Result<Caller> {
+    identified(req)?.ok_or_else(no_credentials)
 }
 
 fn no_credentials() -> Error {
     Error::new(Code::Unauthenticated, "Send an access token or an API key as Authorization: Bearer.")
 }
 
+/// Finds out who calls, for the extractors; the innermost middleware. What it finds wrong is theirs to answer: a route without one (signing
+/// in, say) does not mind an expired token.
+///
+/// # Errors
+/// The handler's own.
+pub async fn identify(req: ServiceRequest, next: Next<impl MessageBody>) -> Result<ServiceResponse<impl MessageBody>, ActixError> {
+    let found = match find(req.request()).await {
+        Ok(None) => Identified::Stranger,
+        Ok(Some(caller)) => Identified::Caller(Box::new(caller)),
+        Err(error) => Identified::Failed(Cell::new(Some(error))),
+    };
+    req.extensions_mut().insert(found);
+    next.call(req).await
+}
+
 /// The caller, if there are credentials. The connection goes back before the handler runs.
-fn find(req: &HttpRequest) -> impl Future<Output = Result<Option<Caller>>> + 'static {
-    let ctx = req.app_data::<Data<Ctx>>().map(|data| Ctx::clone(data));
-    let secret = secret(req.headers());
-    let acting_for = single(req.headers(), &ACCOUNT);
-    async move {
-        let ctx = ctx.ok_or_else(|| Error::internal("the app has no Ctx"))?;
-        let Some(secret) = secret? else { return Ok(None) };
-        // A name that is no text is the name of no account.
-        let acting_for = acting_for.map_err(|()| Error::not_found("account"))?;
-        let mut conn = ctx.db.conn().await?;
-        authenticate(&ctx, &mut conn, &secret, acting_for.as_deref()).await.map(Some)
-    }
+async fn find(req: &HttpRequest) -> Result<Option<Caller>> {
+    let Some(secret) = secret(req.headers())? else { return Ok(None) };
+    let ctx = req.app_data::<Data<Ctx>>().ok_or_else(|| Error::internal("the app has no Ctx"))?;
+    // A name that is no text is the name of no account.
+    let acting_for = single(req.headers(), &ACCOUNT).map_err(|()| Error::not_found("account"))?;
+    let mut conn = ctx.db.conn().await?;
+    let caller = authenticate(ctx, &mut conn, &secret, acting_for.as_deref()).await?;
+    drop(conn);
+    rate_limit::charge(ctx, req, rate_limit::API, &caller.account_id.to_string()).await?;
+    Ok(Some(caller))
 }
 
 /// An access token or an API key. Pages will bring theirs in a cookie; it belongs here, after the headers, and its POST forms need a CSRF token.
 fn secret(headers: &HeaderMap) -> Result<Option<String>> {
-    let malformed = || Error::new(Code::Unauthenticated, "Authorization must be one header of the form: Bearer, a space, the token or key.");
+    let malformed =
+        || Error::new(Code::Unauthenticated, "Authorization must be one header of the form: Bearer, a space, the token or key.");
     if let Some(value) = single(headers, &header::AUTHORIZATION).map_err(|()| malformed())? {
         let (scheme, secret) = value.split_once(' ').ok_or_else(malformed)?;
         let secret = secret.trim();

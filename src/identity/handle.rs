@@ -14,6 +14,7 @@ pub(super) const CLOSED_PREFIX: &str = "closed-";
 
 /// Words that speak for the service or break a parser. Publishers are added by composition (`Ctx::reserved_handles`), since the catalog is a
 /// later domain.
+#[rustfmt::skip]
 pub const RESERVED: &[&str] = &[
     "abuse",
     "admin",

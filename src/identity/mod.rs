@@ -10,11 +10,11 @@
 //!
 //! Lock order: an organization's account row, then memberships, invitations, keys; a session, then its refresh tokens.
 
-// pub mod api;
+pub mod api;
 mod audit;
 mod caller;
 mod email;
-// pub mod extract;
+pub mod extract;
 mod handle;
 mod jobs;
 mod letters;
@@ -29,7 +29,7 @@ mod token;
 pub use audit::{Act, By, audit};
 pub use caller::{Actor, Caller, authenticate, caller_refresh};
 pub use email::Email;
-// pub use extract::{Auth, MaybeAuth, Operator};
+pub use extract::{Auth, MaybeAuth, Operator};
 pub use handle::{Handle, RESERVED as RESERVED_HANDLES};
 pub use jobs::{Cleanup, Letters};
 pub use model::{Account, AccountKind, AccountSummary};

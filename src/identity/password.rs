@@ -19,6 +19,7 @@ const CHARS_MAX: usize = 256;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 /// The most used passwords of eight and more characters: what a guesser tries first.
+#[rustfmt::skip]
 const COMMON: &[&str] = &[
     "password",
     "password1",

@@ -1,8 +1,8 @@
 //! The web toolkit: what handlers share and no domain owns.
 //!
 //! A handler is `async fn(auth…, Path, Query, Json, ctx: Ctx) -> base::Result<impl Responder>`: it extracts, calls one service function and
-//! wraps the answer. Extractors answer bad input with problem details themselves. Arguments are tried from left to right, so the one that
-//! authorises stands first: a stranger gets 401 before anything is read or looked up.
+//! wraps the answer. Extractors answer bad input with problem details themselves. actix polls all arguments at once, from left to right; the
+//! one that authorises stands first and never waits (a middleware has looked the caller up), so a stranger gets 401 before anything is read.
 //!
 //! Invariants:
 //! - Under `/api` every error is `application/problem+json` (RFC 9457); [`edge`] is the one place that writes them.
@@ -40,6 +40,7 @@ pub use idempotency::Idem;
 pub use json::Json;
 pub use openapi::{
     AuthProblems, ConflictProblem, ForbiddenProblem, FundsProblem, IdempotencyProblems, InputProblems, NotFoundProblem, QueryProblems,
+    SignInProblems,
 };
 pub use page::{Limit, Page};
 pub use path::Path;

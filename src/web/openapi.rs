@@ -51,6 +51,8 @@ macro_rules! sets {
 sets! {
     /// For an operation that needs a caller.
     AuthProblems [(401, "No valid token or key."), (403, "The key's scope or the caller's role does not allow this."), (429, "Too many requests.")];
+    /// For an operation that proves who somebody is by what is in its body.
+    SignInProblems [(401, "The credentials are not good."), (429, "Too many failed tries.")];
     /// For an operation with a JSON body.
     InputProblems [(400, "The body is not JSON."), (413, "The body is too large."), (415, "The body is not JSON, or its encoding is not known."), (422, "The body is not valid; `errors` says where.")];
     /// For an operation with parameters in the query.

@@ -8,5 +8,6 @@ mod support;
 mod catalog;
 mod db;
 mod engines;
+mod identity;
 mod measure;
 mod web;

@@ -23,5 +23,5 @@ pub use organizations::{
     set_member_role, update_organization,
 };
 pub use passwords::{ChangePassword, RequestReset, ResetPassword, change_password, request_reset, reset_password};
-pub use registration::{ConfirmRegistration, Register, Registered, confirm_registration, register};
+pub use registration::{ConfirmRegistration, Mailed, Register, Registered, confirm_registration, register};
 pub use sessions::{Login, Logout, Refresh, login, logout, refresh};

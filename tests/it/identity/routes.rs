@@ -1,0 +1,147 @@
+//! Every route against every kind of caller (cases.md 22). A route without a row here fails, and so does a row without a route.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{PASSWORD, create_key, login, register};
+use crate::support::{TestApp, http::Http};
+
+/// Whom a route is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    Everybody,
+    /// Everybody; what the body holds proves who it is, so 401 is an answer of its own.
+    Proof,
+    /// Any key with any scope, and people.
+    Any,
+    /// People who have signed in.
+    Session,
+    Scope(&'static str),
+}
+use For::{Any, Everybody, Proof, Scope, Session};
+
+const ROUTES: &[(&str, &str, For)] = &[
+    ("get", "/healthz", Everybody),
+    ("get", "/readyz", Everybody),
+    ("get", "/problems", Everybody),
+    ("get", "/problems/{code}", Everybody),
+    ("post", "/api/v1/auth/register", Everybody),
+    ("post", "/api/v1/auth/register/confirm", Everybody),
+    ("post", "/api/v1/auth/login", Proof),
+    ("post", "/api/v1/auth/refresh", Proof),
+    ("post", "/api/v1/auth/logout", Proof),
+    ("post", "/api/v1/auth/password-reset", Everybody),
+    ("post", "/api/v1/auth/password-reset/confirm", Everybody),
+    ("post", "/api/v1/auth/email-confirmation", Session),
+    ("post", "/api/v1/auth/email-confirmation/confirm", Everybody),
+    ("get", "/api/v1/me", Scope("account:read")),
+    ("patch", "/api/v1/me", Session),
+    ("post", "/api/v1/me/password", Session),
+    ("get", "/api/v1/me/invitations", Session),
+    ("get", "/api/v1/api-keys", Scope("account:read")),
+    ("post", "/api/v1/api-keys", Any),
+    ("delete", "/api/v1/api-keys/{id}", Any),
+    ("get", "/api/v1/organizations", Scope("account:read")),
+    ("post", "/api/v1/organizations", Session),
+    ("get", "/api/v1/organizations/{handle}", Everybody),
+    ("patch", "/api/v1/organizations/{handle}", Session),
+    ("get", "/api/v1/organizations/{handle}/members", Scope("account:read")),
+    ("patch", "/api/v1/organizations/{handle}/members/{member}", Session),
+    ("delete", "/api/v1/organizations/{handle}/members/{member}", Session),
+    ("get", "/api/v1/organizations/{handle}/invitations", Session),
+    ("post", "/api/v1/organizations/{handle}/invitations", Session),
+    ("post", "/api/v1/organizations/{handle}/invitations/{id}/accept", Session),
+    ("delete", "/api/v1/organizations/{handle}/invitations/{id}", Session),
+];
+
+const SCOPES: [&str; 10] = [
+    "account:read",
+    "machines:read",
+    "machines:write",
+    "runs:write",
+    "listings:write",
+    "rentals:read",
+    "rentals:write",
+    "billing:read",
+    "billing:write",
+    "inference",
+];
+
+fn operations() -> Vec<(String, String)> {
+    let document = serde_json::to_value(rigmark::openapi::document()).unwrap();
+    let methods = |item: &Value| {
+        item.as_object().unwrap().keys().filter(|key| !["parameters", "summary"].contains(&key.as_str())).cloned().collect::<Vec<_>>()
+    };
+    let paths = document["paths"].as_object().unwrap();
+    paths.iter().flat_map(|(path, item)| methods(item).into_iter().map(|method| (method, path.clone()))).collect()
+}
+
+#[test]
+fn the_table_and_the_routes_are_the_same() {
+    let mut table: Vec<(String, String)> = ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+    let mut served = operations();
+    table.sort();
+    served.sort();
+    let missing: Vec<_> = served.iter().filter(|route| !table.contains(route)).collect();
+    let gone: Vec<_> = table.iter().filter(|route| !served.contains(route)).collect();
+    assert!(missing.is_empty() && gone.is_empty(), "give these a row in {}: {missing:?}; no longer served: {gone:?}", file!());
+}
+
+/// Parameters that name nothing: who is let in gets 404 or 422, and nothing is changed.
+fn concrete(path: &str) -> String {
+    path.replace("{id}", "key_01h455vb4pex5vsknk084sn02q")
+        .replace("{handle}", "no-such-one")
+        .replace("{member}", "nobody")
+        .replace("{code}", "x")
+}
+
+async fn status(http: &Http, method: &str, path: &str) -> (u16, String) {
+    let method = method.to_uppercase().parse().unwrap();
+    let answer = http.request(method, &concrete(path)).answer().await;
+    (answer.status.as_u16(), answer.json()["code"].as_str().unwrap_or_default().to_owned())
+}
+
+fn allows(held: &str, wanted: &str) -> bool {
+    held == wanted || held.replace(":write", ":read") == wanted
+}
+
+#[tokio::test]
+async fn each_route_lets_in_exactly_whom_it_is_for() {
+    let app = TestApp::new().await;
+    let ann = register(&app, "ann").await;
+    let mut keys = BTreeMap::new();
+    for scope in SCOPES {
+        keys.insert(scope, app.http.with_bearer(create_key(&ann.http, &[scope]).await.0));
+    }
+    let nothing = app.http.with_bearer(create_key(&ann.http, &[]).await.0);
+    let everything = app.http.with_bearer(create_key(&ann.http, &SCOPES).await.0);
+    for (method, path, whom) in ROUTES {
+        let row = format!("{method} {path}");
+        let needs_somebody = !matches!(whom, Everybody | Proof);
+        let (stranger, _) = status(&app.http, method, path).await;
+        assert!(stranger < 500 && (*whom == Proof || (stranger == 401) == needs_somebody), "{row}, a stranger: {stranger}");
+        let (forger, _) = status(&app.http.with_bearer("rmk_nonsense"), method, path).await;
+        assert!(!needs_somebody || forger == 401, "{row}, a bad key: {forger}");
+        // Each route gets a sign-in of its own: signing out is one of them.
+        let person = login(&app, &ann.email, PASSWORD).await;
+        let (signed_in, code) = status(&person.http, method, path).await;
+        assert!(![401, 403].contains(&signed_in) && signed_in < 500 || *whom == Proof, "{row}, signed in: {signed_in} {code}");
+        let holders = keys.iter().map(|(scope, http)| (*scope, http)).chain([("nothing", &nothing), ("everything", &everything)]);
+        for (held, http) in holders {
+            let allowed = match whom {
+                Everybody | Proof => true,
+                Any => held != "nothing",
+                Session => false,
+                Scope(wanted) => held == "everything" || allows(held, wanted),
+            };
+            let (found, code) = status(http, method, path).await;
+            let expected = if allowed {
+                ![401, 403].contains(&found) || *whom == Proof
+            } else {
+                (found, code.as_str()) == (403, "insufficient_scope")
+            };
+            assert!(expected && found < 500, "{row}, a key with {held}: {found} {code}");
+        }
+    }
+}
