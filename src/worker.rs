@@ -6,8 +6,5 @@ use std::sync::Arc;
 use crate::{identity, jobs::Registry, web::idempotency};
 
 pub fn registry() -> Registry {
-    Registry {
-        sweeps: vec![Arc::new(idempotency::ExpireKeys), Arc::new(identity::Cleanup)],
-        handlers: vec![Arc::new(identity::Letters)],
-    }
+    Registry { sweeps: vec![Arc::new(idempotency::ExpireKeys), Arc::new(identity::Cleanup)], handlers: vec![Arc::new(identity::Letters)] }
 }
