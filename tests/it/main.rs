@@ -11,6 +11,9 @@ mod catalog;
 mod db;
 mod engines;
 mod identity;
+<<<<<<< HEAD
 mod ledger;
+=======
+>>>>>>> identity
 mod measure;
 mod web;

@@ -14,7 +14,7 @@ use crate::{
     db::{Conn, Tx},
     identity::{
         audit::{Act, By, audit},
-        caller::{Caller, role_in},
+        caller::{Actor, Caller, role_in},
         handle::Handle,
         model::{Account, AccountKind, AccountSummary, Member, MemberView, OrganizationView},
         names,
@@ -100,8 +100,8 @@ pub async fn found_organization(ctx: &Ctx, caller: &Caller, form: CreateOrganiza
 pub async fn organizations(conn: &mut Conn, caller: &Caller, after: Option<&str>, limit: i64) -> Result<Vec<OrganizationView>> {
     let found = queries::organization_list(conn, caller.user_id, after, limit).await?;
     let visible = |account: &Account| match caller.actor {
-        crate::identity::caller::Actor::User => true,
-        crate::identity::caller::Actor::ApiKey(_) => !caller.is_organization || account.id == caller.account_id,
+        Actor::User => true,
+        Actor::ApiKey(_) => !caller.is_organization || account.id == caller.account_id,
     };
     found
         .into_iter()
