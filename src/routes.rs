@@ -3,7 +3,7 @@
 use utoipa_actix_web::service_config::ServiceConfig;
 
 use crate::{
-    identity,
+    catalog, identity,
     web::{health, problem},
 };
 
@@ -15,6 +15,7 @@ pub fn api(config: &mut ServiceConfig) {
         .service(problem::problem_list) // GET /problems
         .service(problem::problem_show); // GET /problems/{code}
     accounts(config);
+    hardware_and_models(config);
 }
 
 fn accounts(config: &mut ServiceConfig) {
@@ -47,4 +48,15 @@ fn accounts(config: &mut ServiceConfig) {
         .service(api::invitation_create) // POST /api/v1/organizations/{handle}/invitations
         .service(api::invitation_accept) // POST /api/v1/organizations/{handle}/invitations/{id}/accept
         .service(api::invitation_revoke); // DELETE /api/v1/organizations/{handle}/invitations/{id}
+}
+
+fn hardware_and_models(config: &mut ServiceConfig) {
+    use catalog::api;
+    config
+        .service(api::hardware_list) // GET /api/v1/hardware
+        // Before the slug, which would take it.
+        .service(api::hardware_resolve) // GET /api/v1/hardware/resolve
+        .service(api::hardware_show) // GET /api/v1/hardware/{slug}
+        .service(api::model_list) // GET /api/v1/models
+        .service(api::model_show); // GET /api/v1/models/{slug}
 }
