@@ -25,6 +25,7 @@ pub struct HardwareListQuery {
     vendor: Option<String>,
     kind: Option<HardwareKind>,
     #[serde(default)]
+    #[param(inline)]
     limit: Limit,
     cursor: Option<String>,
 }
@@ -75,6 +76,7 @@ pub struct ModelListQuery {
     /// Handle of the publishing organization.
     publisher: Option<String>,
     #[serde(default)]
+    #[param(inline)]
     limit: Limit,
     cursor: Option<String>,
 }
