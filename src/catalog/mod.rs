@@ -8,6 +8,7 @@
 //!
 //! Locks: `service::load` upserts in slug order; nothing else writes these tables.
 
+pub mod api;
 mod data;
 mod hardware_names;
 mod model;

@@ -6,12 +6,14 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::NAME_CHARS_MAX;
 use super::data::Catalog;
 use super::hardware_names::HardwareMatch;
-use super::model::{HardwareModel, Model};
+use super::model::{HardwareModel, Model, ModelRepo};
 use super::model_names::ModelMatch;
 use super::queries;
 use super::search::{HardwareFilter, ModelFilter};
+use super::tokens;
 use crate::base::{Code, Error, FieldError, Result};
 use crate::db::Conn;
 
@@ -20,6 +22,15 @@ use crate::db::Conn;
 pub struct Candidate {
     pub slug: String,
     pub name: String,
+}
+
+/// One model as the API shows it by itself.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelDetail {
+    #[serde(flatten)]
+    pub model: Model,
+    /// Published and quantised weights, those of other checkpoints of the same network among them.
+    pub repositories: Vec<ModelRepo>,
 }
 
 /// How many rows of the mirror were new or had changed.
@@ -54,12 +65,25 @@ pub fn model_fetch(slug: &str) -> Result<&'static Model> {
     Catalog::builtin().model(slug).ok_or_else(|| Error::not_found("model"))
 }
 
-/// The one row a name means.
+/// A model with the repositories that hold its weights.
 ///
 /// # Errors
-/// `ambiguous_name` with `candidates`, or `not_found`.
-pub fn hardware_resolve(name: &str, memory_gib: Option<f64>) -> Result<&'static HardwareModel> {
-    match Catalog::builtin().resolve_hardware(name, memory_gib) {
+/// `not_found`.
+pub fn model_detail(slug: &str) -> Result<ModelDetail> {
+    let model = model_fetch(slug)?.clone();
+    let repositories = Catalog::builtin().model_repos().iter().filter(|repo| repo.model_slug == model.slug).cloned().collect();
+    Ok(ModelDetail { model, repositories })
+}
+
+/// The one row a name means. A `vram_gib` of 0 is what tools print for unified memory, and says nothing.
+///
+/// # Errors
+/// `ambiguous_name` with `candidates`, `not_found`, or `invalid_input` for a `vram_gib` that is no size.
+pub fn hardware_resolve(name: &str, vram_gib: Option<f64>) -> Result<&'static HardwareModel> {
+    if vram_gib.is_some_and(|gib| !gib.is_finite() || gib < 0.0) {
+        return Err(Error::invalid("?vram_gib", "out_of_range", "The size must be 0 or more."));
+    }
+    match Catalog::builtin().resolve_hardware(name, vram_gib) {
         HardwareMatch::One(row) => Ok(row),
         HardwareMatch::Ambiguous(rows) => Err(ambiguous(hardware_candidates(&rows))),
         HardwareMatch::Unknown => Err(Error::not_found("hardware model")),
@@ -90,44 +114,39 @@ pub fn model_input(pointer: &str, name_or_hf_id: &str) -> Result<&'static Model>
     }
 }
 
-/// At most `limit` rows of a list after the row `after`, and the slug to go on from if there are more.
+/// At most `rows_max` hardware models of a list after the row `after`.
 ///
 /// # Errors
-/// `invalid_cursor` when `after` is no row of this list.
-pub fn hardware_page(
-    filter: HardwareFilter<'_>,
-    after: Option<&str>,
-    limit: usize,
-) -> Result<(Vec<&'static HardwareModel>, Option<&'static str>)> {
-    page(Catalog::builtin().search_hardware(filter), |row| &row.slug, after, limit)
+/// `invalid_input` for a `q` that is too long; `invalid_cursor` when `after` is no row of this list.
+pub fn hardware_list(filter: HardwareFilter<'_>, after: Option<&str>, rows_max: usize) -> Result<Vec<&'static HardwareModel>> {
+    check_q(filter.q)?;
+    after_row(Catalog::builtin().search_hardware(filter), |row| &row.slug, after, rows_max)
 }
 
-/// As [`hardware_page`].
+/// At most `rows_max` models of a list after the row `after`.
 ///
 /// # Errors
-/// `invalid_cursor` when `after` is no row of this list.
-pub fn model_page(filter: ModelFilter<'_>, after: Option<&str>, limit: usize) -> Result<(Vec<&'static Model>, Option<&'static str>)> {
-    page(Catalog::builtin().search_models(filter), |row| &row.slug, after, limit)
+/// As [`hardware_list`].
+pub fn model_list(filter: ModelFilter<'_>, after: Option<&str>, rows_max: usize) -> Result<Vec<&'static Model>> {
+    check_q(filter.q)?;
+    after_row(Catalog::builtin().search_models(filter), |row| &row.slug, after, rows_max)
 }
 
-fn page<T>(
-    rows: Vec<&'static T>,
-    slug: impl Fn(&'static T) -> &'static str,
-    after: Option<&str>,
-    limit: usize,
-) -> Result<(Vec<&'static T>, Option<&'static str>)> {
-    let start = match after {
+fn check_q(q: &str) -> Result<()> {
+    if tokens::too_long(q) {
+        return Err(Error::invalid("?q", "too_long", format!("At most {NAME_CHARS_MAX} characters.")));
+    }
+    Ok(())
+}
+
+fn after_row<T>(rows: Vec<&'static T>, slug: impl Fn(&T) -> &str, after: Option<&str>, rows_max: usize) -> Result<Vec<&'static T>> {
+    let start = match after.map(|after| rows.iter().position(|row| slug(row) == after)) {
         None => 0,
-        Some(after) => match rows.iter().position(|row| slug(row) == after) {
-            Some(position) => position + 1,
-            // A row of an older program that this one no longer has.
-            None => return Err(Error::new(Code::InvalidCursor, "The list has no such row.")),
-        },
+        Some(Some(position)) => position + 1,
+        // A row of another version of the program.
+        Some(None) => return Err(Error::new(Code::InvalidCursor, "The list has no such row; start again without the cursor.")),
     };
-    let total = rows.len();
-    let data: Vec<&T> = rows.into_iter().skip(start).take(limit).collect();
-    let next = data.last().filter(|_| start + data.len() < total).map(|row| slug(row));
-    Ok((data, next))
+    Ok(rows.into_iter().skip(start).take(rows_max).collect())
 }
 
 fn hardware_candidates(rows: &[&HardwareModel]) -> Vec<Candidate> {

@@ -3,8 +3,8 @@
 use diesel::prelude::*;
 use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use rigmark::base::Code;
-use rigmark::catalog::service::{Loaded, hardware_input, hardware_page, hardware_resolve, load, model_input};
-use rigmark::catalog::{Catalog, HardwareFilter};
+use rigmark::catalog::Catalog;
+use rigmark::catalog::service::{Loaded, hardware_input, hardware_resolve, load, model_input};
 use rigmark::db::schema::{hardware_models, models};
 
 use crate::support::postgres;
@@ -74,24 +74,4 @@ fn names_as_input_name_the_field_and_the_candidates() {
     assert_eq!(model_input("/model/hf_id", "somebody/no-such-model").unwrap_err().fields()[0].code, "unknown_model");
     assert_eq!(hardware_resolve("RTX 6000", None).unwrap_err().code(), Code::AmbiguousName);
     assert_eq!(hardware_resolve("Voodoo 2", None).unwrap_err().code(), Code::NotFound);
-}
-
-#[test]
-fn pages_join_to_the_list() {
-    let filter = HardwareFilter { q: "nvidia", ..HardwareFilter::default() };
-    let whole = Catalog::builtin().search_hardware(filter);
-    for limit in [1, 7, 100, whole.len()] {
-        let (mut joined, mut after) = (Vec::new(), None);
-        loop {
-            let (rows, next) = hardware_page(filter, after, limit).unwrap();
-            assert!(!rows.is_empty() && rows.len() <= limit);
-            joined.extend(rows);
-            after = next;
-            if after.is_none() {
-                break;
-            }
-        }
-        assert_eq!(joined, whole);
-    }
-    assert_eq!(hardware_page(filter, Some("apple-m1"), 5).unwrap_err().code(), Code::InvalidCursor);
 }

@@ -53,6 +53,11 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/organizations/{handle}/invitations", Session),
     ("post", "/api/v1/organizations/{handle}/invitations/{id}/accept", Session),
     ("delete", "/api/v1/organizations/{handle}/invitations/{id}", Session),
+    ("get", "/api/v1/hardware", Everybody),
+    ("get", "/api/v1/hardware/resolve", Everybody),
+    ("get", "/api/v1/hardware/{slug}", Everybody),
+    ("get", "/api/v1/models", Everybody),
+    ("get", "/api/v1/models/{slug}", Everybody),
 ];
 
 const SCOPES: [&str; 10] = [
