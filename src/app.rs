@@ -23,11 +23,7 @@ use crate::{
     db::{self, Db, embedded},
     endpoint,
     engines::EngineClient,
-<<<<<<< HEAD
     identity::{self, extract::identify},
-=======
-    identity::extract::identify,
->>>>>>> identity
     integrations::{limits::Limits, pubsub::PubSub, redis::Redis},
     jobs::Workers,
     openapi, routes,

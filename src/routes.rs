@@ -2,7 +2,7 @@
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{admin, benchmarks, endpoint, identity, machines, market, openapi, rentals, web};
+use crate::{admin, benchmarks, catalog, endpoint, identity, machines, market, openapi, rentals, web};
 
 /// Everything that the OpenAPI document describes.
 pub fn api(config: &mut ServiceConfig) {
@@ -41,6 +41,13 @@ pub fn api(config: &mut ServiceConfig) {
         .service(identity::api::member_list) // GET /api/v1/organizations/{handle}/members
         .service(identity::api::member_update) // PATCH /api/v1/organizations/{handle}/members/{member}
         .service(identity::api::member_remove); // DELETE /api/v1/organizations/{handle}/members/{member}
+    // Catalog
+    config
+        .service(catalog::api::hardware_list) // GET /api/v1/hardware
+        .service(catalog::api::hardware_resolve) // GET /api/v1/hardware/resolve
+        .service(catalog::api::hardware_show) // GET /api/v1/hardware/{slug}
+        .service(catalog::api::model_list) // GET /api/v1/models
+        .service(catalog::api::model_show); // GET /api/v1/models/{slug}
     // Machines
     config
         .service(machines::api::machine_create) // POST /api/v1/machines

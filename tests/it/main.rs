@@ -11,9 +11,6 @@ mod catalog;
 mod db;
 mod engines;
 mod identity;
-<<<<<<< HEAD
 mod ledger;
-=======
->>>>>>> identity
 mod measure;
 mod web;
