@@ -1,4 +1,4 @@
-// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
+//! Generated from the database by `make schema`; never edited by hand.
 
 diesel::table! {
     accounts (id) {
@@ -454,12 +454,15 @@ diesel::table! {
 diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
+diesel::joinable!(challenges -> accounts (account_id));
+diesel::joinable!(challenges -> machines (machine_id));
 diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
 diesel::joinable!(ledger_accounts -> accounts (account_id));
 diesel::joinable!(listings -> accounts (account_id));
 diesel::joinable!(listings -> machines (machine_id));
+diesel::joinable!(listings -> runs (run_id));
 diesel::joinable!(machine_watches -> machines (machine_id));
 diesel::joinable!(machines -> accounts (account_id));
 diesel::joinable!(machines -> hardware_models (hardware_slug));
@@ -470,22 +473,31 @@ diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
+diesel::joinable!(rental_events -> rentals (rental_id));
+diesel::joinable!(rental_segments -> rentals (rental_id));
+diesel::joinable!(rentals -> listings (listing_id));
+diesel::joinable!(rentals -> machines (machine_id));
+diesel::joinable!(rentals -> runs (run_id));
+diesel::joinable!(run_cells -> runs (run_id));
+diesel::joinable!(run_documents -> runs (run_id));
+diesel::joinable!(run_marks -> runs (run_id));
+diesel::joinable!(runs -> challenges (challenge_id));
+diesel::joinable!(runs -> hardware_models (hardware_slug));
+diesel::joinable!(runs -> machines (machine_id));
+diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
-diesel::allow_tables_to_appear_in_same_query!(
+diesel::allow_tables_to_appear_in_same_query! {
     accounts,
     api_keys,
     audit_events,
-    business_clock,
     challenges,
     entitlements,
     hardware_models,
     holds,
-    idempotency_keys,
     invitations,
-    jobs,
     ledger_accounts,
     listings,
     machine_watches,
@@ -495,7 +507,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     models,
     postings,
     refresh_tokens,
-    registrations,
     rental_events,
     rental_segments,
     rentals,
@@ -506,4 +517,4 @@ diesel::allow_tables_to_appear_in_same_query!(
     sessions,
     transfers,
     users,
-);
+}
