@@ -6,7 +6,13 @@ use actix_web::{HttpResponse, Responder, get};
 use utoipa::OpenApi;
 use utoipa_actix_web::AppExt;
 
-use crate::routes;
+use crate::{
+    base::id::{ApiKeyId, ChallengeId, InvitationId, ListingId, MachineId, RentalId, RunId},
+    benchmarks::service::RunSort,
+    market::model::Sort,
+    routes,
+    web::Limit,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -15,7 +21,8 @@ use crate::routes;
         description = "A marketplace for GPU machines where every listing is backed by a measured LLM speed matrix.",
         license(name = "MIT OR Apache-2.0")
     ),
-    servers((url = "/"))
+    servers((url = "/")),
+    components(schemas(ApiKeyId, ChallengeId, InvitationId, ListingId, MachineId, RentalId, RunId, Limit, RunSort, Sort))
 )]
 struct Document;
 

@@ -50,8 +50,8 @@ CREATE TABLE runs (
 );
 COMMENT ON TABLE runs IS 'One uploaded result document and the verdict on it. Business time.';
 CREATE INDEX runs_newest ON runs (created_at DESC, id DESC) WHERE visibility = 'public';
-CREATE INDEX runs_model ON runs (model_slug, created_at DESC, id DESC) WHERE visibility = 'public';
-CREATE INDEX runs_hardware ON runs (hardware_slug, created_at DESC, id DESC) WHERE visibility = 'public';
+CREATE INDEX runs_model ON runs (model_slug, created_at DESC, id DESC);
+CREATE INDEX runs_hardware ON runs (hardware_slug, created_at DESC, id DESC);
 CREATE INDEX runs_account ON runs (account_id, created_at DESC, id DESC);
 CREATE INDEX runs_machine ON runs (machine_id, created_at DESC) WHERE machine_id IS NOT NULL;
 CREATE UNIQUE INDEX runs_challenge ON runs (challenge_id) WHERE challenge_id IS NOT NULL;

@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::workload::{CONCURRENCY_MAX, CONTEXT_MAX, Workload, parse_context};
 use crate::{
     base::{Money, Result, faults::Faults, id::ListingId},
-    benchmarks::quantization::Quantization,
+    benchmarks::Quantization,
     catalog::{self, Catalog, ModelMatch},
     machines::Region,
     web::Limit,

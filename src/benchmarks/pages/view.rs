@@ -172,53 +172,51 @@ fn reading(name: &str, value: String, unit: &'static str, condition: String) -> 
 
 /// Hardware, Engine and Run, each with what is known.
 pub(super) fn specs(run: &RunView) -> Vec<Spec> {
+    let known = |name, rows: Vec<(&'static str, Option<String>)>| Spec {
+        name,
+        rows: rows.into_iter().filter_map(|(label, value)| value.map(|v| (label, v))).collect(),
+    };
+    vec![known("Hardware", hardware_rows(run)), known("Engine", engine_rows(run)), known("Run", run_rows(run))]
+}
+
+fn hardware_rows(run: &RunView) -> Vec<(&'static str, Option<String>)> {
     let hardware = &run.hardware;
     let gpu = hardware.gpu.clone().map(|name| match hardware.gpu_count {
         Some(n) if n > 1 => format!("{n} × {name}"),
         _ => name,
     });
     let gib = |value: Option<f64>| value.map(|v| format!("{} GB", figure(Some(v), 0)));
-    let seconds = run.run.duration_seconds.map(|s| format!("{} s", figure(Some(s), 0)));
-    let tokens = run.run.max_output_tokens.map(|t| format!("{} tokens", count(Some(t))));
+    vec![
+        ("Type", hardware.kind.clone()),
+        ("GPU", gpu),
+        ("VRAM", gib(hardware.vram_gib)),
+        ("CPU", hardware.cpu.clone()),
+        ("RAM", gib(hardware.ram_gib)),
+        ("OS", hardware.os.clone()),
+    ]
+}
+
+fn engine_rows(run: &RunView) -> Vec<(&'static str, Option<String>)> {
     let engine = &run.engine;
-    let blocks = [
-        (
-            "Hardware",
-            vec![
-                ("Type", hardware.kind.clone()),
-                ("GPU", gpu),
-                ("VRAM", gib(hardware.vram_gib)),
-                ("CPU", hardware.cpu.clone()),
-                ("RAM", gib(hardware.ram_gib)),
-                ("OS", hardware.os.clone()),
-            ],
-        ),
-        (
-            "Engine",
-            vec![
-                ("Engine", engine.name.clone()),
-                ("Version", engine.version.clone()),
-                ("Quantization", engine.quantization.clone()),
-                ("Backend", engine.backend.clone()),
-                ("Build", engine.build.clone()),
-            ],
-        ),
-        (
-            "Run",
-            vec![
-                ("Served model", run.run.served_model.clone()),
-                ("Revision", run.run.revision.clone()),
-                ("Decode test", run.run.decode_test.clone()),
-                ("Prefill mode", run.run.prefill_mode.clone()),
-                ("Time per measurement", seconds),
-                ("Max output", tokens),
-            ],
-        ),
-    ];
-    blocks
-        .into_iter()
-        .map(|(name, rows)| Spec { name, rows: rows.into_iter().filter_map(|(label, value)| value.map(|v| (label, v))).collect() })
-        .collect()
+    vec![
+        ("Engine", engine.name.clone()),
+        ("Version", engine.version.clone()),
+        ("Quantization", engine.quantization.clone()),
+        ("Backend", engine.backend.clone()),
+        ("Build", engine.build.clone()),
+    ]
+}
+
+fn run_rows(run: &RunView) -> Vec<(&'static str, Option<String>)> {
+    let settings = &run.run;
+    vec![
+        ("Served model", settings.served_model.clone()),
+        ("Revision", settings.revision.clone()),
+        ("Decode test", settings.decode_test.clone()),
+        ("Prefill mode", settings.prefill_mode.clone()),
+        ("Time per measurement", settings.duration_seconds.map(|s| format!("{} s", figure(Some(s), 0)))),
+        ("Max output", settings.max_output_tokens.map(|t| format!("{} tokens", count(Some(t))))),
+    ]
 }
 
 /// The matrix's columns.
@@ -229,54 +227,48 @@ pub(super) fn levels(run: &RunView) -> Vec<u32> {
 /// The matrix, shaded on a logarithmic scale over its measured cells: step = 1 + floor(8 · ln(v/min) ÷ ln(max/min)), at most 8 (look.md).
 pub(super) fn matrix(run: &RunView) -> Vec<MatrixRow> {
     let levels = levels(run);
-    let contexts: BTreeSet<u64> = run.decode.iter().map(|c| c.context_tokens).collect();
+    let contexts: Vec<u64> = run.decode.iter().map(|c| c.context_tokens).collect::<BTreeSet<_>>().into_iter().collect();
     let totals = run.decode.iter().filter_map(|c| c.total_tokens_per_second).filter(|t| *t > 0.0);
-    let (low, high) = totals.fold((f64::INFINITY, 0.0_f64), |(low, high), t| (low.min(t), high.max(t)));
-    let find = |ctx: u64, level: u32| run.decode.iter().find(|c| c.context_tokens == ctx && c.concurrency == level);
-    let over = |cell: Option<&Cell>| cell.is_some_and(|c| c.status == CellStatus::OverCapacity);
-    let contexts: Vec<u64> = contexts.into_iter().collect();
-    let cell = |row: usize, column: usize| -> MatrixCell {
-        let at = |r: usize, c: usize| contexts.get(r).zip(levels.get(c)).and_then(|(ctx, level)| find(*ctx, *level));
-        let Some(cell) = at(row, column) else {
-            return MatrixCell { class: String::new(), is_measured: false, total: String::new(), ttft: String::new(), word: "" };
-        };
-        let is_measured = cell.status.is_measured();
-        let mut class = Vec::new();
-        if is_measured {
-            class.push(format!("h{}", step(cell.total_tokens_per_second.unwrap_or(low), low, high)));
-            class.extend(over(at(row, column + 1)).then(|| "cut-r".to_owned()));
-            class.extend(over(at(row + 1, column)).then(|| "cut-b".to_owned()));
-        }
-        let word = match cell.status {
-            CellStatus::Valid => "",
-            CellStatus::Queued => {
-                class.push("queued".to_owned());
-                "Requests queued"
-            }
-            CellStatus::OverCapacity => {
-                class.push("over".to_owned());
-                "Over capacity"
-            }
-            CellStatus::Error | CellStatus::Loop => {
-                class.push("bad".to_owned());
-                status_text(cell.status)
-            }
-            CellStatus::Skipped | CellStatus::NotRun => status_text(cell.status),
-        };
-        MatrixCell {
-            class: class.join(" "),
-            is_measured,
-            total: figure(cell.total_tokens_per_second, 1),
-            ttft: figure(cell.ttft_ms, 0),
-            word,
-        }
+    let range = totals.fold((f64::INFINITY, 0.0_f64), |(low, high), t| (low.min(t), high.max(t)));
+    let at = |row: usize, column: usize| {
+        let (context, level) = (contexts.get(row)?, levels.get(column)?);
+        run.decode.iter().find(|c| c.context_tokens == *context && c.concurrency == *level)
     };
-    (0..contexts.len())
-        .map(|row| MatrixRow {
-            context: contexts.get(row).map(|c| context(*c)).unwrap_or_default(),
-            cells: (0..levels.len()).map(|column| cell(row, column)).collect(),
-        })
-        .collect()
+    let is_over = |cell: Option<&Cell>| cell.is_some_and(|c| c.status == CellStatus::OverCapacity);
+    let cell = |row: usize, column: usize| match at(row, column) {
+        Some(cell) => matrix_cell(cell, range, is_over(at(row, column + 1)), is_over(at(row + 1, column))),
+        None => MatrixCell { class: String::new(), is_measured: false, total: String::new(), ttft: String::new(), word: "" },
+    };
+    let rows = contexts.iter().enumerate();
+    rows.map(|(row, tokens)| MatrixRow { context: context(*tokens), cells: (0..levels.len()).map(|column| cell(row, column)).collect() }).collect()
+}
+
+/// One cell; a line is drawn where its neighbour no longer fits the KV cache.
+fn matrix_cell(cell: &Cell, (low, high): (f64, f64), cut_right: bool, cut_below: bool) -> MatrixCell {
+    let is_measured = cell.status.is_measured();
+    let mut class = Vec::new();
+    if is_measured {
+        class.push(format!("h{}", step(cell.total_tokens_per_second.unwrap_or(low), low, high)));
+        class.extend(cut_right.then(|| "cut-r".to_owned()));
+        class.extend(cut_below.then(|| "cut-b".to_owned()));
+    }
+    let (mark, word) = match cell.status {
+        CellStatus::Valid => ("", ""),
+        CellStatus::Queued => ("queued", "Requests queued"),
+        CellStatus::OverCapacity => ("over", "Over capacity"),
+        CellStatus::Error | CellStatus::Loop => ("bad", status_text(cell.status)),
+        CellStatus::Skipped | CellStatus::NotRun => ("", status_text(cell.status)),
+    };
+    if !mark.is_empty() {
+        class.push(mark.to_owned());
+    }
+    MatrixCell {
+        class: class.join(" "),
+        is_measured,
+        total: figure(cell.total_tokens_per_second, 1),
+        ttft: figure(cell.ttft_ms, 0),
+        word,
+    }
 }
 
 fn step(value: f64, low: f64, high: f64) -> u8 {

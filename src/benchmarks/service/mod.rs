@@ -7,6 +7,7 @@ mod upload;
 
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, list};
+pub use super::queries::{RunPlace, RunSort};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use upload::upload;
 

@@ -323,17 +323,7 @@ fn row(
     let challenged_quantization = challenge.map(Challenge::spec).transpose()?.and_then(|s| s.quantization);
     let quantization = claim.quantization().map(|q| q.as_str().to_owned()).or(challenged_quantization);
     let (hardware_slug, gpu_count) = hardware_of(machine, claim);
-    let detail = RunDetail {
-        claim: claim.clone(),
-        tool: assessment.tool.clone(),
-        run: assessment.run.clone(),
-        hardware_seen: assessment.hardware_seen.clone(),
-        engine_summary: assessment.engine_summary.clone(),
-        matrix_summary: assessment.matrix_summary.clone(),
-        matrix: assessment.matrix.clone(),
-        findings: assessment.findings.clone(),
-        notes: fields.notes.clone(),
-    };
+    let detail = detail(fields, assessment);
     let best = best_figures(&assessment.matrix);
     let level =
         if challenge.is_some() && assessment.verdict == Verdict::Verified { EvidenceLevel::Challenged } else { EvidenceLevel::Document };
@@ -373,6 +363,20 @@ fn row(
         reviewed_by: None,
         review_reason: None,
     })
+}
+
+fn detail(fields: &UploadFields, assessment: &Assessment) -> RunDetail {
+    RunDetail {
+        claim: assessment.claim.clone(),
+        tool: assessment.tool.clone(),
+        run: assessment.run.clone(),
+        hardware_seen: assessment.hardware_seen.clone(),
+        engine_summary: assessment.engine_summary.clone(),
+        matrix_summary: assessment.matrix_summary.clone(),
+        matrix: assessment.matrix.clone(),
+        findings: assessment.findings.clone(),
+        notes: fields.notes.clone(),
+    }
 }
 
 fn hardware_of(machine: Option<&Machine>, claim: &Claim) -> (Option<String>, Option<i32>) {
