@@ -5,10 +5,11 @@
 //! its directory, and after a kill the server ends by itself (its parent-death signal) and the next run sweeps the directory.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use diesel_async::{AsyncConnection, AsyncPgConnection, SimpleAsyncConnection};
+use rigmark::base::Error;
 use rigmark::db;
 use rigmark::db::embedded::{Embedded, EmbeddedConfig};
 
@@ -17,11 +18,11 @@ use super::{TempDir, exit::at_exit};
 const TEMPLATE: &str = "rigmark_template";
 
 static RUNNING: Mutex<Option<(Embedded, TempDir)>> = Mutex::new(None);
-static SERVER: LazyLock<Postgres> = LazyLock::new(Postgres::start);
+static SERVER: LazyLock<Result<Postgres, String>> = LazyLock::new(Postgres::start);
 
 /// The server of this test run.
 pub fn postgres() -> &'static Postgres {
-    &SERVER
+    SERVER.as_ref().unwrap_or_else(|why| panic!("no database for the tests: {why}"))
 }
 
 pub struct Postgres {
@@ -37,13 +38,13 @@ enum Order {
 }
 
 impl Postgres {
-    fn start() -> Self {
+    fn start() -> Result<Self, String> {
         let (urls, url) = channel();
         let (admin, orders) = channel();
         // A thread and a runtime that outlive the test which happens to come first.
         std::thread::Builder::new().name("test-postgres".to_owned()).spawn(move || administer(&urls, &orders)).unwrap();
-        let base_url = url.recv().expect("the thread tells why PostgreSQL did not start");
-        Self { base_url, admin }
+        let base_url = url.recv().expect("the thread answers before it ends")?;
+        Ok(Self { base_url, admin })
     }
 
     /// URL of the database `name`, which need not exist.
@@ -102,21 +103,20 @@ impl Drop for TestDatabase {
     }
 }
 
-fn administer(urls: &Sender<String>, orders: &std::sync::mpsc::Receiver<Order>) {
+fn administer(urls: &Sender<Result<String, String>>, orders: &Receiver<Order>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let mut connection = runtime.block_on(async {
-        let directory = TempDir::new_in_memory();
-        let config =
-            EmbeddedConfig { data_dir: directory.path().to_owned(), bin_dir: std::env::var_os("PG_BIN_DIR").map(Into::into), fsync: false };
-        let server = Embedded::start(config).await.unwrap();
-        let mut connection = AsyncPgConnection::establish(&server.url("postgres")).await.unwrap();
-        connection.batch_execute(&format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0")).await.unwrap();
-        db::migrate(&server.url(TEMPLATE)).await.unwrap();
-        urls.send(server.url("")).unwrap();
-        *RUNNING.lock().unwrap() = Some((server, directory));
-        at_exit(|| drop(RUNNING.lock().unwrap_or_else(PoisonError::into_inner).take()));
-        connection
-    });
+    let mut connection = match runtime.block_on(start()) {
+        Ok((server, directory, connection)) => {
+            urls.send(Ok(server.url(""))).unwrap();
+            *RUNNING.lock().unwrap() = Some((server, directory));
+            at_exit(|| drop(RUNNING.lock().unwrap_or_else(PoisonError::into_inner).take()));
+            connection
+        }
+        Err(error) => {
+            urls.send(Err(format!("{error:?}"))).unwrap();
+            return;
+        }
+    };
     for order in orders {
         match order {
             Order::Create(statement, done) => {
@@ -127,4 +127,14 @@ fn administer(urls: &Sender<String>, orders: &std::sync::mpsc::Receiver<Order>) 
             Order::Drop(statement) => drop(runtime.block_on(connection.batch_execute(&statement))),
         }
     }
+}
+
+async fn start() -> rigmark::base::Result<(Embedded, TempDir, AsyncPgConnection)> {
+    let directory = TempDir::new_in_memory();
+    let bin_dir = std::env::var_os("PG_BIN_DIR").map(Into::into);
+    let server = Embedded::start(EmbeddedConfig { data_dir: directory.path().to_owned(), bin_dir, fsync: false }).await?;
+    let mut connection = AsyncPgConnection::establish(&server.url("postgres")).await.map_err(Error::internal)?;
+    connection.batch_execute(&format!("CREATE DATABASE {TEMPLATE} TEMPLATE template0")).await?;
+    db::migrate(&server.url(TEMPLATE)).await?;
+    Ok((server, directory, connection))
 }
