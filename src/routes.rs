@@ -2,7 +2,7 @@
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{admin, benchmarks, catalog, endpoint, identity, machines, market, openapi, rentals, web};
+use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web};
 
 /// Everything that the OpenAPI document describes.
 pub fn api(config: &mut ServiceConfig) {
@@ -83,6 +83,14 @@ pub fn api(config: &mut ServiceConfig) {
         .service(rentals::api::rental_extend) // POST /api/v1/rentals/{id}/extend
         .service(rentals::api::rental_stop) // POST /api/v1/rentals/{id}/stop
         .service(rentals::api::rental_usage); // GET /api/v1/rentals/{id}/usage
+    // Money
+    config
+        .service(ledger::api::balance_show) // GET /api/v1/balance
+        .service(ledger::api::entry_list) // GET /api/v1/ledger-entries
+        .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
+        .service(ledger::api::statement_show) // GET /api/v1/statements
+        .service(ledger::api::statement_csv) // GET /api/v1/statements.csv
+        .service(ledger::api::statement_html); // GET /api/v1/statements.html
     // Endpoint, in the shape of OpenAI's API
     config
         .service(endpoint::api::chat_completions) // POST /v1/chat/completions

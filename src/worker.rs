@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::{identity, jobs::Registry, machines, market, rentals, web::idempotency};
+use crate::{identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
 
 pub fn registry() -> Registry {
     Registry {
         sweeps: vec![
             Arc::new(machines::SignsOfLife::default()),
             Arc::new(rentals::jobs::Meter),
+            Arc::new(ledger::jobs::ExpireHolds),
+            Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(market::ListingEvidence),
             Arc::new(identity::Cleanup),
             Arc::new(idempotency::ExpireKeys),

@@ -19,7 +19,10 @@
 //! platform's own rows are hot: do little in a transaction after a capture.
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::as_conversions)]
 
+pub mod api;
 mod code;
+mod document;
+pub mod jobs;
 mod metering;
 pub mod model;
 mod period;

@@ -1,0 +1,122 @@
+//! A statement as a document: CSV for spreadsheets, HTML for printing. Amounts are exact to the micro-dollar in both: they have to add up.
+
+use askama::Template;
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use super::model::{Statement, StatementLine};
+use crate::{
+    base::{Error, Money, Result},
+    web::html,
+};
+
+/// Whose statement it is.
+#[derive(Debug, Clone)]
+pub(super) struct Heading {
+    /// The handle, with its `@`.
+    pub account: String,
+    pub account_id: String,
+    pub made_at: DateTime<Utc>,
+    pub is_sandbox: bool,
+}
+
+const COLUMNS: [&str; 10] =
+    ["kind", "day", "code", "rental_id", "payment", "transfers", "credits", "charges", "balance", "currency"];
+
+/// One record for the opening, one for each line, and one with the sums for the closing.
+///
+/// # Errors
+/// `internal` for an amount without an opposite.
+pub(super) fn csv(statement: &Statement) -> Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS).map_err(Error::internal)?;
+    let day = |at: Option<DateTime<Utc>>| at.map(instant).unwrap_or_default();
+    let none = String::new;
+    let sums = |kind: &str, at: String, credits: String, charges: String, balance: Money| {
+        [kind.to_owned(), at, none(), none(), none(), none(), credits, charges, balance.to_string(), "usd".to_owned()]
+    };
+    let opening = sums("opening", day(statement.period.from), none(), none(), statement.opening);
+    writer.write_record(opening).map_err(Error::internal)?;
+    for line in &statement.lines {
+        writer.write_record(record(line)?).map_err(Error::internal)?;
+    }
+    let (credits, charges) = (statement.credits.to_string(), statement.charges.to_string());
+    writer.write_record(sums("closing", day(statement.period.to), credits, charges, statement.closing)).map_err(Error::internal)?;
+    let bytes = writer.into_inner().map_err(|error| Error::internal(error.to_string()))?;
+    String::from_utf8(bytes).map_err(Error::internal)
+}
+
+fn record(line: &StatementLine) -> Result<[String; 10]> {
+    let (credit, charge) = sides(line.amount)?;
+    Ok([
+        "line".to_owned(),
+        line.key.day.to_string(),
+        line.code.as_str().to_owned(),
+        line.rental.map(|id| id.to_string()).unwrap_or_default(),
+        line.payment.as_deref().map(escaped).unwrap_or_default(),
+        line.transfer_count.to_string(),
+        credit.map(|amount| amount.to_string()).unwrap_or_default(),
+        charge.map(|amount| amount.to_string()).unwrap_or_default(),
+        line.balance_after.to_string(),
+        "usd".to_owned(),
+    ])
+}
+
+/// The amount as a credit or as a charge, positive either way.
+fn sides(amount: Money) -> Result<(Option<Money>, Option<Money>)> {
+    Ok(if amount.is_negative() { (None, Some(amount.negated()?)) } else { (Some(amount), None) })
+}
+
+/// A text that begins like a formula gets an apostrophe, so that a spreadsheet shows it instead of running it. Amounts need none: a number
+/// with a minus is a number.
+fn escaped(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { format!("'{text}") } else { text.to_owned() }
+}
+
+fn instant(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// The statement as a page of its own, without menus, to be printed or saved as PDF.
+#[derive(Template)]
+#[template(path = "statement.html")]
+pub(super) struct StatementPage {
+    css: &'static str,
+    heading: Heading,
+    statement: Statement,
+}
+
+impl StatementPage {
+    pub fn new(statement: Statement, heading: Heading) -> Self {
+        Self { css: html::asset_path("rigmark.css"), heading, statement }
+    }
+
+    fn from(&self) -> String {
+        self.statement.period.from.map_or_else(|| "the beginning".to_owned(), instant)
+    }
+    /// The bound is not in the period; without one the statement ends when it was made.
+    fn to(&self) -> String {
+        self.statement.period.to.map_or_else(|| instant(self.heading.made_at), instant)
+    }
+    fn credit(&self, line: &StatementLine) -> String {
+        sides(line.amount).ok().and_then(|(credit, _)| credit).map(grouped).unwrap_or_default()
+    }
+    fn charge(&self, line: &StatementLine) -> String {
+        sides(line.amount).ok().and_then(|(_, charge)| charge).map(grouped).unwrap_or_default()
+    }
+    fn amount(&self, amount: &Money) -> String {
+        grouped(*amount)
+    }
+    fn made_at(&self) -> String {
+        instant(self.heading.made_at)
+    }
+}
+
+/// An amount with commas between thousands.
+fn grouped(amount: Money) -> String {
+    let text = amount.to_string();
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("−", digits));
+    let (units, decimals) = digits.split_once('.').unwrap_or((digits, "00"));
+    let mut groups: Vec<&str> = units.as_bytes().rchunks(3).filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.reverse();
+    format!("{sign}{}.{decimals}", groups.join(","))
+}
