@@ -39,8 +39,10 @@ CREATE UNIQUE INDEX listings_one_open ON listings (machine_id) WHERE closed_at I
 CREATE INDEX listings_machine ON listings (machine_id);
 CREATE INDEX listings_account ON listings (account_id, id DESC);
 CREATE INDEX listings_run ON listings (run_id);
--- The search: in the order of price alone, and for the two filters that leave a small part of the market.
+-- The search: in the order of price, and for the filters that leave a small part of the market.
 CREATE INDEX listings_by_price ON listings (price_per_hour_micros, id) WHERE state = 'published';
 CREATE INDEX listings_by_hardware ON listings (hardware_slug, price_per_hour_micros, id) WHERE state = 'published';
 CREATE INDEX listings_by_model ON listings (model, price_per_hour_micros, id) WHERE state = 'published';
+CREATE INDEX listings_by_gpu_count ON listings (gpu_count, price_per_hour_micros, id) WHERE state = 'published';
+CREATE INDEX listings_by_country ON listings (left(region, 2), price_per_hour_micros, id) WHERE state = 'published';
 CREATE INDEX listings_due ON listings (valid_until) WHERE state = 'published';

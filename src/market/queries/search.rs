@@ -195,9 +195,13 @@ fn filter(s: &mut Statement, search: &Search, now: chrono::DateTime<chrono::Utc>
         s.and(format!("l.vram_gib BETWEEN {low} AND {high}"));
     }
     if let Some(region) = &search.region {
-        let column = if region.has_subdivision() { "l.region" } else { "left(l.region, 2)" };
-        let region = s.bind(Bind::Text(region.as_str().to_owned()));
-        s.and(format!("{column} = {region}"));
+        // The country always, for the index.
+        let country = s.bind(Bind::Text(region.country().to_owned()));
+        s.and(format!("left(l.region, 2) = {country}"));
+        if region.has_subdivision() {
+            let region = s.bind(Bind::Text(region.as_str().to_owned()));
+            s.and(format!("l.region = {region}"));
+        }
     }
     if let Some(max_price) = search.max_price {
         let max_price = s.bind(Bind::BigInt(max_price.micros()));

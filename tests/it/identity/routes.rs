@@ -58,6 +58,19 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("get", "/api/v1/hardware/{slug}", Everybody),
     ("get", "/api/v1/models", Everybody),
     ("get", "/api/v1/models/{slug}", Everybody),
+    ("post", "/api/v1/machines", Scope("machines:write")),
+    ("get", "/api/v1/machines", Scope("machines:read")),
+    ("get", "/api/v1/machines/{id}", Scope("machines:read")),
+    ("patch", "/api/v1/machines/{id}", Scope("machines:write")),
+    ("delete", "/api/v1/machines/{id}", Scope("machines:write")),
+    ("post", "/api/v1/listings", Scope("listings:write")),
+    ("get", "/api/v1/listings", Everybody),
+    ("get", "/api/v1/listings/{id}", Everybody),
+    ("patch", "/api/v1/listings/{id}", Scope("listings:write")),
+    ("post", "/api/v1/listings/{id}/publish", Scope("listings:write")),
+    ("post", "/api/v1/listings/{id}/pause", Scope("listings:write")),
+    ("get", "/api/v1/me/listings", Scope("machines:read")),
+    ("post", "/api/v1/quotes", Scope("rentals:read")),
 ];
 
 const SCOPES: [&str; 10] = [
