@@ -1,5 +1,7 @@
 //! The rows of the catalog: hardware models, models and model repositories, as the CSV files give them.
 //!
+//! The structs are answers of the API too, so they do not refuse unknown members; a test holds them to the columns of the files instead.
+//!
 //! `None` is "unknown or not applicable", never zero. Memory is GiB (2^30), bandwidth GB/s (10^9), rates are dense peaks.
 
 use serde::{Deserialize, Serialize};
@@ -40,7 +42,6 @@ impl HardwareKind {
 
 /// A GPU, SoC, accelerator or CPU memory class: one row of `data/gpus.csv`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct HardwareModel {
     pub slug: String,
     pub name: String,
@@ -136,7 +137,6 @@ pub enum AttentionKind {
 
 /// A language model: one row of `data/models.csv`. Columns are explained in `data/README.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Model {
     pub slug: String,
     /// Repository id of the published weights, as Hugging Face spells it.
@@ -192,7 +192,6 @@ pub struct Model {
 
 /// A repository that holds weights of a model: one row of `data/model_repos.csv`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ModelRepo {
     pub repo: String,
     pub model_slug: String,

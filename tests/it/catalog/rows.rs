@@ -1,6 +1,6 @@
 //! The embedded rows themselves, and whether a reported memory is a row's.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use rigmark::catalog::{Catalog, HardwareKind};
 
@@ -20,6 +20,19 @@ fn the_embedded_files_parse() {
     let repo = catalog.model_repo("cyankiwi/Nemotron-Cascade-2-30B-A3B-AWQ-4bit").unwrap();
     assert_eq!(repo.total_bytes, Some(20_767_782_252));
     assert!(catalog.hardware("RTX-3090").is_none() && catalog.model("").is_none());
+}
+
+/// A renamed column would otherwise read as blank.
+#[test]
+fn the_columns_are_the_fields() {
+    let catalog = Catalog::builtin();
+    let fields = |row: serde_json::Value| row.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let columns = |csv: &str| csv.lines().next().unwrap().split(',').map(str::to_owned).collect::<BTreeSet<_>>();
+    let mut hardware = columns(include_str!("../../../data/gpus.csv"));
+    hardware.extend(["unified".to_owned(), "unofficial".to_owned()]);
+    assert_eq!(fields(serde_json::to_value(&catalog.hardware_models()[0]).unwrap()), hardware);
+    assert_eq!(fields(serde_json::to_value(&catalog.models()[0]).unwrap()), columns(include_str!("../../../data/models.csv")));
+    assert_eq!(fields(serde_json::to_value(&catalog.model_repos()[0]).unwrap()), columns(include_str!("../../../data/model_repos.csv")));
 }
 
 #[test]
