@@ -9,7 +9,7 @@ use utoipa_actix_web::AppExt;
 use crate::{
     base::id::{ApiKeyId, ChallengeId, InvitationId, ListingId, MachineId, RentalId, RunId},
     benchmarks::service::RunSort,
-    market::model::Sort,
+    market::service::Sort,
     routes,
     web::Limit,
 };

@@ -6,13 +6,31 @@ use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, mac
 
 /// Everything that the OpenAPI document describes.
 pub fn api(config: &mut ServiceConfig) {
-    // Service
+    config
+        .configure(web_api)
+        .configure(identity_api)
+        .configure(catalog_api)
+        .configure(machines_api)
+        .configure(benchmarks_api)
+        .configure(market_api)
+        .configure(rentals_api)
+        .configure(ledger_api)
+        .configure(billing_api)
+        .configure(endpoint_api)
+        .configure(admin_api);
+}
+
+/// Service.
+fn web_api(config: &mut ServiceConfig) {
     config
         .service(web::health::healthz) // GET /healthz
         .service(web::problem::problem_list) // GET /problems
         .service(web::problem::problem_show) // GET /problems/{code}
         .service(web::health::readyz); // GET /readyz
-    // Accounts
+}
+
+/// Accounts.
+fn identity_api(config: &mut ServiceConfig) {
     config
         .service(identity::api::api_key_list) // GET /api/v1/api-keys
         .service(identity::api::api_key_create) // POST /api/v1/api-keys
@@ -41,21 +59,30 @@ pub fn api(config: &mut ServiceConfig) {
         .service(identity::api::member_list) // GET /api/v1/organizations/{handle}/members
         .service(identity::api::member_update) // PATCH /api/v1/organizations/{handle}/members/{member}
         .service(identity::api::member_remove); // DELETE /api/v1/organizations/{handle}/members/{member}
-    // Catalog
+}
+
+/// Catalog.
+fn catalog_api(config: &mut ServiceConfig) {
     config
         .service(catalog::api::hardware_list) // GET /api/v1/hardware
         .service(catalog::api::hardware_resolve) // GET /api/v1/hardware/resolve
         .service(catalog::api::hardware_show) // GET /api/v1/hardware/{slug}
         .service(catalog::api::model_list) // GET /api/v1/models
         .service(catalog::api::model_show); // GET /api/v1/models/{slug}
-    // Machines
+}
+
+/// Machines.
+fn machines_api(config: &mut ServiceConfig) {
     config
         .service(machines::api::machine_create) // POST /api/v1/machines
         .service(machines::api::machine_list) // GET /api/v1/machines
         .service(machines::api::machine_show) // GET /api/v1/machines/{id}
         .service(machines::api::machine_update) // PATCH /api/v1/machines/{id}
         .service(machines::api::machine_delete); // DELETE /api/v1/machines/{id}
-    // Challenges and runs
+}
+
+/// Challenges and runs.
+fn benchmarks_api(config: &mut ServiceConfig) {
     config
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
@@ -64,7 +91,10 @@ pub fn api(config: &mut ServiceConfig) {
         .service(benchmarks::api::run_fetch) // GET /api/v1/matrix-runs/{id}
         .service(benchmarks::api::run_cells) // GET /api/v1/matrix-runs/{id}/cells.csv
         .service(benchmarks::api::run_document); // GET /api/v1/matrix-runs/{id}/document
-    // Market
+}
+
+/// Market.
+fn market_api(config: &mut ServiceConfig) {
     config
         .service(market::api::listing_create) // POST /api/v1/listings
         .service(market::api::listing_list) // GET /api/v1/listings
@@ -74,7 +104,10 @@ pub fn api(config: &mut ServiceConfig) {
         .service(market::api::listing_publish) // POST /api/v1/listings/{id}/publish
         .service(market::api::listing_list_own) // GET /api/v1/me/listings
         .service(market::api::quote_create); // POST /api/v1/quotes
-    // Rentals
+}
+
+/// Rentals.
+fn rentals_api(config: &mut ServiceConfig) {
     config
         .service(rentals::api::rental_create) // POST /api/v1/rentals
         .service(rentals::api::rental_list) // GET /api/v1/rentals
@@ -83,19 +116,32 @@ pub fn api(config: &mut ServiceConfig) {
         .service(rentals::api::rental_extend) // POST /api/v1/rentals/{id}/extend
         .service(rentals::api::rental_stop) // POST /api/v1/rentals/{id}/stop
         .service(rentals::api::rental_usage); // GET /api/v1/rentals/{id}/usage
-    // Money
+}
+
+/// Money.
+fn ledger_api(config: &mut ServiceConfig) {
     config
         .service(ledger::api::balance_show) // GET /api/v1/balance
         .service(ledger::api::entry_list) // GET /api/v1/ledger-entries
-        .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(ledger::api::statement_show) // GET /api/v1/statements
         .service(ledger::api::statement_csv) // GET /api/v1/statements.csv
         .service(ledger::api::statement_html); // GET /api/v1/statements.html
-    // Endpoint, in the shape of OpenAI's API
+}
+
+/// Top-ups.
+fn billing_api(config: &mut ServiceConfig) {
+    config.service(billing::api::sandbox_credit_create); // POST /api/v1/sandbox/credits
+}
+
+/// Endpoint, in the shape of OpenAI's API.
+fn endpoint_api(config: &mut ServiceConfig) {
     config
         .service(endpoint::api::chat_completions) // POST /v1/chat/completions
         .service(endpoint::api::models); // GET /v1/models
-    // Sandbox and operators
+}
+
+/// Sandbox and operators.
+fn admin_api(config: &mut ServiceConfig) {
     config
         .service(admin::api::run_review) // POST /api/v1/admin/matrix-runs/{id}/review
         .service(admin::api::review_queue) // GET /api/v1/admin/review-queue

@@ -19,8 +19,7 @@ pub(super) struct Heading {
     pub is_sandbox: bool,
 }
 
-const COLUMNS: [&str; 10] =
-    ["kind", "day", "code", "rental_id", "payment", "transfers", "credits", "charges", "balance", "currency"];
+const COLUMNS: [&str; 10] = ["kind", "day", "code", "rental_id", "payment", "transfers", "credits", "charges", "balance", "currency"];
 
 /// One record for the opening, one for each line, and one with the sums for the closing.
 ///

@@ -240,7 +240,8 @@ pub(super) fn matrix(run: &RunView) -> Vec<MatrixRow> {
         None => MatrixCell { class: String::new(), is_measured: false, total: String::new(), ttft: String::new(), word: "" },
     };
     let rows = contexts.iter().enumerate();
-    rows.map(|(row, tokens)| MatrixRow { context: context(*tokens), cells: (0..levels.len()).map(|column| cell(row, column)).collect() }).collect()
+    rows.map(|(row, tokens)| MatrixRow { context: context(*tokens), cells: (0..levels.len()).map(|column| cell(row, column)).collect() })
+        .collect()
 }
 
 /// One cell; a line is drawn where its neighbour no longer fits the KV cache.
@@ -262,13 +263,7 @@ fn matrix_cell(cell: &Cell, (low, high): (f64, f64), cut_right: bool, cut_below:
     if !mark.is_empty() {
         class.push(mark.to_owned());
     }
-    MatrixCell {
-        class: class.join(" "),
-        is_measured,
-        total: figure(cell.total_tokens_per_second, 1),
-        ttft: figure(cell.ttft_ms, 0),
-        word,
-    }
+    MatrixCell { class: class.join(" "), is_measured, total: figure(cell.total_tokens_per_second, 1), ttft: figure(cell.ttft_ms, 0), word }
 }
 
 fn step(value: f64, low: f64, high: f64) -> u8 {

@@ -5,9 +5,9 @@ mod read;
 mod review;
 mod upload;
 
+pub use super::queries::{RunPlace, RunSort};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, list};
-pub use super::queries::{RunPlace, RunSort};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use upload::upload;
 
