@@ -98,7 +98,9 @@ fn source(row: Row<'_>) -> Option<Finding> {
 fn complete(input: &Input<'_>, row: Row<'_>) -> Option<Finding> {
     let raw = row.raw;
     let window = raw.measurement_seconds.is_some() && raw.client_output_tokens.is_some() && raw.aggregate_source.is_some();
-    let samples = raw.samples.as_ref().is_some_and(|samples| !samples.is_empty());
+    // Where only the server's counter saw tokens, no stream has a sample.
+    let counted = raw.aggregate_source.as_deref() != Some("prometheus_fallback");
+    let samples = !counted || raw.samples.as_ref().is_some_and(|samples| !samples.is_empty());
     let speeds = raw.per_request_avg_tps.is_some() && raw.output_tps_per_user.p50.is_some() && raw.ttft.p50.is_some();
     let everything = raw.measurement_wall_seconds.is_some()
         && raw.wall_time.is_some()

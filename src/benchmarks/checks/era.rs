@@ -8,6 +8,8 @@ use crate::benchmarks::document::{Document, Version};
 /// First version with the measured window as its denominator and its wall time in the file.
 const EXACT_SINCE: (u32, u32, u32) = (0, 4, 16);
 const WINDOW_SINCE: (u32, u32, u32) = (0, 4, 0);
+/// First version that may write resume checkpoints.
+const RESUMES_SINCE: (u32, u32, u32) = (0, 4, 29);
 /// The newest minor version whose documents have been seen.
 const KNOWN_MINOR_MAX: u32 = 8;
 const PLAUSIBLE_MAJOR_MAX: u32 = 2;
@@ -60,6 +62,11 @@ impl Era {
 
     pub fn must_have_everything(self) -> bool {
         self.shape == Shape::Full || self.parts.is_some_and(|parts| parts >= EXACT_SINCE)
+    }
+
+    /// Whether a run may have been resumed: the log then has the last session only.
+    pub fn may_be_resumed(self) -> bool {
+        self.parts.is_none_or(|parts| parts >= RESUMES_SINCE)
     }
 
     /// Newer than any document seen.

@@ -49,6 +49,15 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
     findings
 }
 
+/// The first cell that the log shows at all, as printed, when its start is lost; `None` for a complete log.
+pub(super) fn first_logged(log: &Log) -> Option<Place> {
+    if log.complete {
+        return None;
+    }
+    let (done, _) = finished(log);
+    done.first().map(|first| first.place)
+}
+
 /// The finished cells in the order of the log, without the hidden warm-up cell; and those that were started and have no end.
 fn finished(log: &Log) -> (Vec<Done>, Vec<Place>) {
     let mut done = Vec::new();
@@ -120,15 +129,18 @@ fn cells(input: &Input<'_>, log: &Log, rows: &[Row<'_>], done: &[Done], unfinish
     }
     let leftover = lines.into_values().flatten().map(|line| (line.order, line.place));
     for (_, (context_tokens, concurrency)) in leftover {
+        // Extra measurements outside the matrix may log cells of their own.
+        let severity = if input.document.has_extra_measurements { Severity::Suspicious } else { input.exact };
         let message = "The event log shows a finished cell that the results do not have.";
         let at = CellRef { phase: Phase::Decode, context_tokens, concurrency };
-        findings.push(Finding::new("log_cell_not_in_results", input.exact, message).at(at));
+        findings.push(Finding::new("log_cell_not_in_results", severity, message).at(at));
     }
     let begun = |row: &Row<'_>| unfinished.contains(&(printed(row.at.context_tokens), row.at.concurrency));
     let lost = |row: &Row<'_>, index: usize| row.status.is_measured() && (log.complete || index > first_matched || begun(row));
     for row in unmatched.into_iter().filter_map(|index| rows.get(index).filter(|row| lost(row, index))) {
+        let severity = if input.era.may_be_resumed() { Severity::Suspicious } else { input.exact };
         let message = "The event log has no line for a measured cell, though it has those before and after.";
-        findings.push(Finding::new("cell_not_in_log", input.exact, message).at(row.at));
+        findings.push(Finding::new("cell_not_in_log", severity, message).at(row.at));
     }
     findings
 }
@@ -164,7 +176,9 @@ fn times_of_cell(input: &Input<'_>, row: Row<'_>, line: &Done) -> Vec<Finding> {
     let raw = row.raw;
     #[expect(clippy::cast_precision_loss, reason = "seconds of a few days")]
     let between = |from: Option<i64>, to: Option<i64>| Some((to? - from?) as f64);
-    let window = if row.is_window() { input.document.metadata.duration_per_test } else { raw.measurement_seconds };
+    // The line is written when the streams have joined, so the window's time is what the cell took after its warm-up.
+    let joined = raw.wall_time.zip(raw.warmup_duration).map(|(wall, warmup)| wall - warmup);
+    let window = if row.is_window() { joined.or(input.document.metadata.duration_per_test) } else { raw.measurement_seconds };
     let mut pairs = vec![("the window", between(line.opened, Some(line.end)), window, CLOCK_SLACK_SECONDS, input.exact)];
     if row.is_window() {
         pairs.push(("the warm-up", between(line.start, line.opened), raw.warmup_duration, CLOCK_SLACK_SECONDS, Severity::Suspicious));

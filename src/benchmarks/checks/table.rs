@@ -57,8 +57,8 @@ table! {
     Exact "failed_cell_has_total" "A failed cell has a total" "A cell that failed or looped has no speed in this version. Its row still has one.";
     Exact "flag_mismatch" "A flag does not follow from the gauges" "The tool derives from the scheduler's gauges whether requests queued. The flag in the document says otherwise.";
     Exact "worker_count_mismatch" "Workers are missing" "Every request in flight has one worker, which ends with or without an error. Their number must be the concurrency.";
-    Exact "window_length" "The window is not as long as asked" "The document states how long each measurement takes and how long each window was. They differ by more than a scheduler explains.";
-    Exact "window_overrun" "More was measured than the window had" "The measured seconds end with the last token inside the window. They cannot be more than the window.";
+    Exact "window_length" "The window is not as long as asked" "The document states how long each measurement takes and how long each window was. They differ by more than a scheduler explains; a run that was ended by hand does that.";
+    Exact "window_overrun" "More was measured than the window had" "The measured seconds end with the last token inside the window. They cannot be much more than the window.";
     Exact "window_cut_short" "The speed is over a part of the window" "The last token came long before the window ended, so the divisor is too small. Engines that report usage late cause this honestly.";
     Exact "cell_time_sum" "A cell's times do not add up" "Warm-up and window together make a cell's wall time, with some seconds to join its streams. These do not.";
     Exact "log_missing" "The event log is missing" "The tool keeps the last eighty lines of its log in the document. Without a finished cell in it the numbers have no second witness.";

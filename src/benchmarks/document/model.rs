@@ -187,6 +187,8 @@ pub struct Document {
     pub summary: Option<Vec<SummaryEntry>>,
     pub burst_summary: Option<Vec<SummaryEntry>>,
     pub hardware: SeenHardware,
+    /// Measurements besides the matrix (coding peak, fixed-token route): ignored, but they may have left lines in the log.
+    pub has_extra_measurements: bool,
     /// The engine was reached on the client's own machine.
     pub server_is_local: bool,
 }

@@ -50,6 +50,7 @@ pub(super) fn read(top: Fields<'_>) -> Result<Document, Unreadable> {
         summary: summary(&top, "summary_table")?,
         burst_summary: summary(&top, "burst_summary_table")?,
         hardware: startup.map(|s| seen_by_client(&s)).unwrap_or_default(),
+        has_extra_measurements: top.map.get("coding_peak").is_some_and(|peak| !is_nothing(peak)),
         server_is_local: metadata_fields.text("server")?.is_some_and(|server| server == LOOPBACK),
         cells,
     };
