@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     code::TransferCode,
     document::{self, Heading},
-    model::{Actor, Balance, Entry, EntryFilter, EntryKey, LineKey, Statement, StatementLine},
+    model::{Actor, Balance, Entry, EntryFilter, LineKey, Statement, StatementLine},
     period::Period,
     service,
 };
@@ -229,8 +229,7 @@ pub async fn entry_list(auth: Auth<scope::BillingRead>, query: Query<EntryListQu
         let mut conn = ctx.db.conn().await?;
         service::entries(&mut conn, auth.caller.account_id, &filter, after, query.limit.rows_to_fetch()).await?
     };
-    let view = |entry| EntryView::of(&auth.caller, entry);
-    let page: Page<EntryView> = Page::new(&ctx, &binding, query.limit, rows, Entry::key as fn(&Entry) -> EntryKey, view)?;
+    let page = Page::new(&ctx, &binding, query.limit, rows, |entry: &Entry| entry.key(), |entry| EntryView::of(&auth.caller, entry))?;
     Ok(HttpResponse::Ok().json(page))
 }
 

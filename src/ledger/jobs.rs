@@ -45,6 +45,8 @@ pub struct Reconcile {
 }
 
 const RECONCILE_EVERY: Duration = Duration::from_secs(600);
+/// The least time between two runs.
+const RECONCILE_REST: Duration = Duration::from_secs(300);
 
 #[async_trait(?Send)]
 impl Sweep for Reconcile {
@@ -58,7 +60,7 @@ impl Sweep for Reconcile {
         let started = clock::monotonic();
         {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_some_and(|last| started.duration_since(last) < RECONCILE_EVERY / 2) {
+            if last.is_some_and(|last| started.duration_since(last) < RECONCILE_REST) {
                 return Ok(());
             }
             *last = Some(started);

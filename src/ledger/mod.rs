@@ -13,9 +13,9 @@
 //! - from a hold no more is captured and released than it has, and nothing once it is closed;
 //! - an id is posted once. Posting it again with the same content is a success that changes nothing; other content is a fault.
 //!
-//! Lock order: rental row → hold → ledger accounts in id order. The first byte of a ledger account's id is its rank (`available` and `held`,
-//! then `earnings` and `payable`, then the platform's own), and whatever touches a hold locks both `available` and `held` of its owner first,
-//! so that the steps of a rental may follow each other in one transaction without a deadlock with another rental of the same parties. The
+//! Lock order: rental row → hold → ledger accounts in id order. The first byte of a ledger account's id is its rank: `available`, `held`,
+//! `earnings`, `payable`, then the platform's own. Every step of a hold locks `available` of its owner, whether it moves it or not: so the steps
+//! of a rental may follow each other in one transaction, in any order, without a deadlock with another rental of the same parties. The
 //! platform's own rows are hot: do little in a transaction after a capture.
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::as_conversions)]
 

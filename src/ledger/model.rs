@@ -76,8 +76,10 @@ impl LedgerAccountKind {
     /// Place in the lock order, and first byte of the id.
     const fn rank(self) -> u8 {
         match self {
-            Self::Available | Self::Held => 0x10,
-            Self::Earnings | Self::Payable => 0x20,
+            Self::Available => 0x10,
+            Self::Held => 0x18,
+            Self::Earnings => 0x20,
+            Self::Payable => 0x28,
             Self::PlatformFees | Self::PlatformRounding | Self::StripeClearing | Self::RefundsInTransit | Self::SandboxMint => 0x30,
         }
     }

@@ -25,26 +25,40 @@ impl Period {
     /// `invalid_input` for what is neither, and for a span that ends before it begins.
     pub fn parse(from: Option<&str>, to: Option<&str>) -> Result<Self> {
         let mut faults = Vec::new();
-        let from = from.and_then(|text| instant("?from", text, false).map_err(|fault| faults.push(fault)).ok());
-        let to = to.and_then(|text| instant("?to", text, true).map_err(|fault| faults.push(fault)).ok());
-        if let (Some(from), Some(to)) = (from, to)
-            && to < from
-        {
-            faults.push(FieldError::new("?to", "too_early", "to is before from."));
+        let mut read = |pointer: &str, text: Option<&str>| {
+            let fault = || FieldError::new(pointer, "invalid_instant", INSTANT);
+            text.and_then(|text| bound(text).ok_or_else(fault).map_err(|fault| faults.push(fault)).ok())
+        };
+        let (first, last) = (read("?from", from), read("?to", to));
+        if !faults.is_empty() {
+            return Err(Error::invalid_fields(faults));
         }
-        if faults.is_empty() { Ok(Self { from, to }) } else { Err(Error::invalid_fields(faults)) }
+        let period = Self { from: first.map(Bound::start), to: last.and_then(Bound::end) };
+        // Two equal instants are an empty span; a day is never one.
+        let backward = match (period.from, period.to, last) {
+            (Some(from), Some(to), Some(Bound::Day(_))) => to <= from,
+            (Some(from), Some(to), _) => to < from,
+            _ => false,
+        };
+        if backward { Err(Error::invalid("?to", "too_early", "to is before from.")) } else { Ok(period) }
     }
 }
 
-/// A day at the end of a span is in the span: its bound is the next day's start.
-fn instant(pointer: &str, text: &str, is_end: bool) -> Result<DateTime<Utc>, FieldError> {
-    let fault =
-        || FieldError::new(pointer, "invalid_instant", "An instant is RFC 3339 (2026-11-30T12:00:00Z), or a date for the whole UTC day.");
-    match bound(text).ok_or_else(fault)? {
-        Bound::Instant(at) => Ok(at),
-        Bound::Day(day) => {
-            let first = if is_end { day.checked_add_days(Days::new(1)).ok_or_else(fault)? } else { day };
-            Ok(first.and_time(NaiveTime::MIN).and_utc())
+const INSTANT: &str = "An instant is RFC 3339 (2026-11-30T12:00:00Z), or a date for the whole UTC day.";
+
+impl Bound {
+    fn start(self) -> DateTime<Utc> {
+        match self {
+            Self::Instant(at) => at,
+            Self::Day(day) => day.and_time(NaiveTime::MIN).and_utc(),
+        }
+    }
+
+    /// A day at the end of a span is in the span: its bound is the next day's start. None when there is no later day.
+    fn end(self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Instant(at) => Some(at),
+            Self::Day(day) => day.checked_add_days(Days::new(1)).map(|next| Self::Day(next).start()),
         }
     }
 }

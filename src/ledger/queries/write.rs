@@ -1,6 +1,9 @@
 //! Locking and writing. The triggers of `create_ledger` carry postings into balances and holds; nothing here sets an amount.
 
-use diesel::{ExpressionMethods, Insertable, OptionalExtension, QueryDsl, Queryable};
+use diesel::{
+    ExpressionMethods, Insertable, OptionalExtension, QueryDsl, Queryable, QueryableByName, sql_query,
+    sql_types::{Array, BigInt, Uuid as SqlUuid},
+};
 use diesel_async::RunQueryDsl;
 
 use super::super::model::{Hold, HoldRequest, LedgerAccount, Posting, TransferRequest};
@@ -23,22 +26,36 @@ struct NewLedgerAccount {
     may_be_negative: bool,
 }
 
-/// Opens those ledger accounts that do not exist. `accounts` are in lock order, so that two transactions that open the same ones follow each
-/// other.
-async fn ledger_account_insert_missing(tx: &mut Tx<'_>, accounts: &[LedgerAccount]) -> Result<()> {
-    let rows: Vec<NewLedgerAccount> = accounts
-        .iter()
-        .map(|account| NewLedgerAccount {
-            id: account.id(),
-            key: account.key(),
-            account_id: account.owner(),
-            kind: account.kind().as_str(),
-            currency: "usd",
-            may_be_negative: account.kind().may_be_negative(),
-        })
-        .collect();
-    diesel::insert_into(schema::ledger_accounts::table).values(rows).on_conflict_do_nothing().execute(tx).await?;
+async fn ledger_account_insert(tx: &mut Tx<'_>, account: LedgerAccount) -> Result<()> {
+    let row = NewLedgerAccount {
+        id: account.id(),
+        key: account.key(),
+        account_id: account.owner(),
+        kind: account.kind().as_str(),
+        currency: "usd",
+        may_be_negative: account.kind().may_be_negative(),
+    };
+    diesel::insert_into(schema::ledger_accounts::table).values(row).on_conflict_do_nothing().execute(tx).await?;
     Ok(())
+}
+
+/// All of them or none: while one is missing no row is locked, since the later ones must not be locked before it. Not `FOR UPDATE`: foreign keys
+/// of postings take a key share, which this lets through.
+const LOCK: &str = "
+SELECT id, balance_micros FROM ledger_accounts
+WHERE id = ANY ($1) AND (SELECT count(*) FROM ledger_accounts WHERE id = ANY ($1)) = cardinality($1)
+ORDER BY id FOR NO KEY UPDATE";
+
+#[derive(QueryableByName)]
+struct LockedRow {
+    #[diesel(sql_type = SqlUuid)]
+    id: LedgerAccountId,
+    #[diesel(sql_type = BigInt)]
+    balance_micros: Money,
+}
+
+async fn lock_existing(tx: &mut Tx<'_>, ids: &[LedgerAccountId]) -> Result<Vec<LockedRow>> {
+    Ok(sql_query(LOCK).bind::<Array<SqlUuid>, _>(ids).load(tx).await?)
 }
 
 /// Locks ledger accounts in the order of their ids, opening those that do not exist, and returns their balances in that order.
@@ -46,25 +63,19 @@ pub(in super::super) async fn ledger_account_lock(tx: &mut Tx<'_>, accounts: &[L
     let mut wanted: Vec<(LedgerAccountId, LedgerAccount)> = accounts.iter().map(|account| (account.id(), *account)).collect();
     wanted.sort_unstable_by_key(|(id, _)| *id);
     wanted.dedup_by_key(|(id, _)| *id);
-    let mut found = lock_existing(tx, &wanted).await?;
-    if found.len() < wanted.len() {
-        let missing: Vec<LedgerAccount> =
-            wanted.iter().filter(|(id, _)| !found.iter().any(|(other, _)| other == id)).map(|(_, account)| *account).collect();
-        ledger_account_insert_missing(tx, &missing).await?;
-        found = lock_existing(tx, &wanted).await?;
+    let ids: Vec<LedgerAccountId> = wanted.iter().map(|(id, _)| *id).collect();
+    let mut locked = lock_existing(tx, &ids).await?;
+    if locked.is_empty() {
+        // The first time only. One by one, so that opening one and locking the next keep the order.
+        for (id, account) in &wanted {
+            ledger_account_insert(tx, *account).await?;
+            locked.extend(lock_existing(tx, &[*id]).await?);
+        }
     }
-    if found.len() != wanted.len() {
+    if locked.iter().map(|row| row.id).ne(ids) {
         return Err(Error::internal("a ledger account is under another id"));
     }
-    Ok(wanted.into_iter().zip(found).map(|((_, account), (_, balance))| (account, balance)).collect())
-}
-
-async fn lock_existing(tx: &mut Tx<'_>, wanted: &[(LedgerAccountId, LedgerAccount)]) -> Result<Vec<(LedgerAccountId, Money)>> {
-    use schema::ledger_accounts::dsl;
-    let ids: Vec<LedgerAccountId> = wanted.iter().map(|(id, _)| *id).collect();
-    let query = dsl::ledger_accounts.filter(dsl::id.eq_any(ids)).order(dsl::id).select((dsl::id, dsl::balance_micros));
-    // Not FOR UPDATE: foreign keys of postings take a key share, which this lets through.
-    Ok(query.for_no_key_update().load(tx).await?)
+    Ok(wanted.into_iter().zip(locked).map(|((_, account), row)| (account, row.balance_micros)).collect())
 }
 
 #[derive(Insertable)]

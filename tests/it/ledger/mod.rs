@@ -1,5 +1,6 @@
 //! The books: what the database refuses, what the service does, and that nothing is lost or spent twice.
 
+mod api;
 mod arithmetic;
 mod concurrency;
 mod corrections;

@@ -60,6 +60,12 @@ fn what_is_neither_is_refused_where_it_stands() {
     assert_eq!(Period::parse(Some("x"), Some("y")).unwrap_err().fields().len(), 2);
     let backward = Period::parse(Some("2026-11-30"), Some("2026-11-29T23:59:59Z")).unwrap_err();
     assert_eq!(backward.fields()[0].code, "too_early");
+    for (from, to) in
+        [("2026-11-30", "2026-11-29"), ("2026-11-30T00:00:00Z", "2026-11-29"), ("2026-11-30T00:00:01Z", "2026-11-30T00:00:00Z")]
+    {
+        assert_eq!(Period::parse(Some(from), Some(to)).unwrap_err().fields()[0].code, "too_early", "{from} {to}");
+    }
+    assert!(Period::parse(Some("2026-11-30T23:59:59Z"), Some("2026-11-30")).is_ok());
     // The last day that four digits can write.
     assert!(Period::parse(None, Some("9999-12-31")).is_ok());
 }

@@ -209,9 +209,14 @@ fn ids_of_ledger_accounts_sort_by_rank() {
         ]
         .map(|account| (account.id(), account.kind()));
         ids.sort_unstable_by_key(|(id, _)| *id);
-        let kinds = ids.map(|(_, kind)| kind);
-        assert!(kinds[..2].iter().all(|kind| matches!(kind, LedgerAccountKind::Held | LedgerAccountKind::Available)), "{kinds:?}");
-        assert!(kinds[2..4].iter().all(|kind| matches!(kind, LedgerAccountKind::Earnings | LedgerAccountKind::Payable)), "{kinds:?}");
+        let expected = [
+            LedgerAccountKind::Available,
+            LedgerAccountKind::Held,
+            LedgerAccountKind::Earnings,
+            LedgerAccountKind::Payable,
+            LedgerAccountKind::PlatformFees,
+        ];
+        assert_eq!(ids.map(|(_, kind)| kind), expected);
     }
 }
 
