@@ -3,6 +3,7 @@
 mod architecture;
 mod migrations;
 mod money;
+mod program;
 mod schema;
 mod support;
 
