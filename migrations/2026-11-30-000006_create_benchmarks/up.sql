@@ -6,8 +6,10 @@ CREATE TABLE challenges (
     issued_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     used_at timestamptz,
+    model text,
     CONSTRAINT challenges_forward CHECK (expires_at > issued_at)
 );
+COMMENT ON COLUMN challenges.model IS 'The model the host named, which an answer is of; null: whatever the engine serves.';
 COMMENT ON TABLE challenges IS 'What a machine was asked to measure; used once, by one upload. Business time.';
 CREATE INDEX challenges_machine ON challenges (machine_id, issued_at DESC);
 CREATE INDEX challenges_account ON challenges (account_id);

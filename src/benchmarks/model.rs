@@ -70,6 +70,8 @@ pub struct Challenge {
     pub issued_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,
     pub used_at: Option<DateTime<Utc>>,
+    /// The model the host named, which the answer is of.
+    pub model: Option<String>,
 }
 
 impl Challenge {
@@ -293,7 +295,10 @@ pub struct ChallengeView {
     pub id: ChallengeId,
     #[schema(value_type = String)]
     pub machine_id: MachineId,
+    /// What is measured.
     pub model: Option<String>,
+    /// The name under which the engine serves it: the commands ask for this one.
+    pub served_model: Option<String>,
     pub quantization: Option<String>,
     pub contexts: Vec<u64>,
     pub concurrency_levels: Vec<u32>,

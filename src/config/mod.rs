@@ -226,7 +226,10 @@ impl LogArgs {
     /// Installs the log's subscriber on standard error; a second call changes nothing.
     pub fn install(&self) {
         let filter = tracing_subscriber::EnvFilter::try_new(&self.log).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let builder = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
         let installed = if self.log_json { builder.json().try_init() } else { builder.with_target(false).try_init() };
         if installed.is_err() {
             tracing::debug!("a log subscriber is installed already");

@@ -59,6 +59,7 @@ diesel::table! {
         issued_at -> Timestamptz,
         expires_at -> Timestamptz,
         used_at -> Nullable<Timestamptz>,
+        model -> Nullable<Text>,
     }
 }
 

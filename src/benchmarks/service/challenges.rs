@@ -30,9 +30,10 @@ const NAME_CHARS_MAX: usize = 200;
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChallengeRequest {
-    /// The model's id as the engine serves it. Without it the machine's engine is asked.
+    /// The model that will be measured: a repository or a name of the catalog. Fixed by the challenge: an answer cannot claim another. Without
+    /// it the engine's own name for what it serves is all that is known.
     pub model: Option<String>,
-    /// Fixed with the model: an answer that claims another is no answer.
+    /// Fixed with the model.
     pub quantization: Option<String>,
     /// `sandbox` (about a minute) or `standard` (a quarter of an hour). In the sandbox the default is the short one.
     pub profile: Option<Profile>,
@@ -55,7 +56,7 @@ pub async fn challenge_create(ctx: &Ctx, caller: &Caller, machine: MachineId, re
     };
     // Asked outside any transaction; an engine that does not answer leaves the model to the tool's own look-up.
     let served = served_model(ctx, &machine, request.model.as_deref()).await;
-    let model = request.model.clone().or_else(|| served.as_ref().map(|m| m.id.clone()));
+    let model = served.as_ref().map(|m| m.id.clone()).or_else(|| request.model.clone());
     let max_model_len = served.and_then(|m| m.max_model_len);
     let profile = request.profile.unwrap_or(if ctx.config.mode.is_sandbox() { Profile::Sandbox } else { Profile::Standard });
     let seed = rand::random::<u64>();
@@ -83,6 +84,7 @@ pub async fn challenge_create(ctx: &Ctx, caller: &Caller, machine: MachineId, re
                 issued_at: now,
                 expires_at,
                 used_at: None,
+                model: request.model.clone(),
             };
             queries::challenge_insert(tx, &row).await?;
             Ok(row)
@@ -100,12 +102,13 @@ async fn limit(tx: &mut Tx<'_>, machine: MachineId, now: chrono::DateTime<chrono
     Ok(())
 }
 
-/// What the engine says of the wanted model, or of its first.
+/// What the engine says of the model that is served under the wanted name, or else of its first: engines often serve under a name of their own.
 async fn served_model(ctx: &Ctx, machine: &machines::model::Machine, wanted: Option<&str>) -> Option<EngineModel> {
     machine.endpoint_url.as_ref()?;
     let target = machines::service::target(ctx, machine).ok()?;
     let description = ctx.engines.describe(&target).await.ok()?;
-    description.models.into_iter().find(|m| wanted.is_none_or(|w| w == m.id))
+    let place = description.models.iter().position(|m| wanted.is_some_and(|w| w == m.id)).unwrap_or(0);
+    description.models.into_iter().nth(place)
 }
 
 /// A challenge of one's own machine.
@@ -131,7 +134,8 @@ fn view(ctx: &Ctx, challenge: &Challenge, engine_url: Option<&str>) -> Result<Ch
         machine_id: challenge.machine_id,
         command: tool_command(&spec, &target),
         measure_command: measure_command(&spec, &target),
-        model: spec.model,
+        model: challenge.model.clone().or_else(|| spec.model.clone()),
+        served_model: spec.model,
         quantization: spec.quantization,
         contexts: spec.contexts,
         concurrency_levels: spec.concurrency_levels,

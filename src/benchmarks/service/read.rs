@@ -113,7 +113,7 @@ async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryV
                 evidence_level: row.evidence_level,
                 title: row.title,
                 summary: row.summary,
-                by: handles.get(&row.account_id).map(|a| a.handle.clone()).unwrap_or_default(),
+                by: handles.get(&row.account_id).map(|a| format!("@{}", a.handle)).unwrap_or_default(),
                 model: row.model_slug,
                 publisher: row.publisher,
                 quantization: row.quantization,
@@ -173,7 +173,7 @@ pub(super) async fn view(conn: &mut Conn, run: Run) -> Result<RunView> {
     let status = verdict(&run.status)?;
     Ok(RunView {
         label: label(status),
-        by: handles.get(&run.account_id).map(|a| a.handle.clone()).unwrap_or_default(),
+        by: handles.get(&run.account_id).map(|a| format!("@{}", a.handle)).unwrap_or_default(),
         model: model_view(&run, &detail),
         hardware: hardware_view(&run, &detail),
         engine: engine_view(&run, &detail),

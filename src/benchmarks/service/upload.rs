@@ -12,11 +12,12 @@ use super::{
         assess::{assess_value, device_finding, duplicate_finding},
         challenge::AnswerFacts,
         checks::Finding,
-        claim::{Claim, ClaimedHardware},
+        claim::{Claim, ClaimedHardware, ClaimedModel},
         document::{self, Envelope},
         json::Unreadable,
         matrix::{CellStatus, Matrix},
         model::{Challenge, EvidenceLevel, Run, RunCell, RunDetail, RunView, UploadFields},
+        quantization::Quantization,
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
@@ -74,6 +75,7 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
     let limits = engine_limits(ctx, machine.as_ref(), challenge.is_some()).await;
     let context = context(ctx, machine.as_ref(), challenge.as_ref(), bytes_seen, limits, now)?;
     let Incoming { fields, claim, document, original, original_sha256 } = incoming;
+    let claim = with_challenged_model(claim, challenge.as_ref())?;
     let (assessment, document_gzip, original_gzip) = tokio::task::spawn_blocking(move || {
         let assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, "/document"))?;
         let packed = gzip(&assessment.redacted)?;
@@ -197,6 +199,29 @@ async fn fetch_challenge(
         return Err(Error::new(Code::ChallengeExpired, "This challenge has expired; ask for a new one."));
     }
     Ok(Some(challenge))
+}
+
+/// The challenge fixes model and quantization: an upload that leaves them out has the challenge's, one that names others is refused.
+fn with_challenged_model(mut claim: Claim, challenge: Option<&Challenge>) -> Result<Claim> {
+    let Some(challenge) = challenge else { return Ok(claim) };
+    let Some(asked) = &challenge.model else { return Ok(claim) };
+    let asked_quantization = challenge.spec()?.quantization;
+    let model = claim.model.get_or_insert_with(|| ClaimedModel { hf_id: asked.clone(), revision: None, quantization: None });
+    if !is_same_model(asked, &model.hf_id) {
+        return Err(Error::invalid("/model/hf_id", "other_model", format!("The challenge was issued for {asked}.")));
+    }
+    if let Some(asked) = asked_quantization {
+        let claimed = model.quantization.get_or_insert_with(|| asked.clone());
+        if Quantization::parse(claimed) != Quantization::parse(&asked) {
+            return Err(Error::invalid("/model/quantization", "other_quantization", format!("The challenge was issued for {asked}.")));
+        }
+    }
+    Ok(claim)
+}
+
+fn is_same_model(a: &str, b: &str) -> bool {
+    let slug = |name: &str| Catalog::builtin().resolve_model(name).one().map(|m| m.slug.as_str());
+    a == b || slug(a).is_some_and(|found| Some(found) == slug(b))
 }
 
 async fn use_challenge(tx: &mut Tx<'_>, challenge: Option<&Challenge>, now: DateTime<Utc>) -> Result<()> {

@@ -33,7 +33,7 @@ pub(super) async fn many(ctx: &Ctx, conn: &mut Conn, rentals: Vec<Rental>) -> Re
     }
     let handles = identity::service::account_summaries(conn, &accounts).await?;
     let held = ledger::service::holds_remaining(conn, &holds).await?;
-    let handle = |id: AccountId| handles.get(&id).map(|a| a.handle.clone()).unwrap_or_default();
+    let handle = |id: AccountId| handles.get(&id).map(|a| format!("@{}", a.handle)).unwrap_or_default();
     rentals
         .into_iter()
         .map(|rental| {
