@@ -51,6 +51,21 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// A person with an access token, acting for themselves.
+    pub(super) fn signed_in(user: AccountId, handle: String, is_operator: bool, session: SessionId) -> Self {
+        Self {
+            account_id: user,
+            account_handle: handle,
+            is_organization: false,
+            user_id: user,
+            actor: Actor::User,
+            session_id: Some(session),
+            role: Role::Owner,
+            is_operator,
+            scopes: Role::Owner.scopes(),
+        }
+    }
+
     /// # Errors
     /// `insufficient_scope` when a key does not have it, `forbidden` when the person's role does not.
     pub fn require(&self, need: Need) -> Result<()> {
@@ -122,17 +137,7 @@ pub async fn caller_refresh(ctx: &Ctx, conn: &mut Conn, caller: &Caller) -> Resu
 async fn of_session(ctx: &Ctx, conn: &mut Conn, session: SessionId, acting_for: Option<&str>) -> Result<Caller> {
     let user = callers::session_caller(conn, session).await?.ok_or_else(unauthenticated)?;
     callers::session_mark_used(conn, session, &user, ctx.clock.wall_now()).await?;
-    let mut caller = Caller {
-        account_id: user.user_id,
-        account_handle: user.handle,
-        is_organization: false,
-        user_id: user.user_id,
-        actor: Actor::User,
-        session_id: Some(session),
-        role: Role::Owner,
-        is_operator: user.is_operator,
-        scopes: Role::Owner.scopes(),
-    };
+    let mut caller = Caller::signed_in(user.user_id, user.handle, user.is_operator, session);
     if let Some(name) = acting_for.filter(|name| !is_handle(name, &caller.account_handle)) {
         let handle: Handle = name.parse().map_err(|_| no_account())?;
         let (id, role) = callers::organization_of_member(conn, caller.user_id, &handle).await?.ok_or_else(no_account)?;

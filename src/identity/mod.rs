@@ -8,7 +8,8 @@
 //! - an organization has at least one owner;
 //! - whether an e-mail address is known shows in no answer of login, reset or (live mode) registration, nor in their work.
 //!
-//! Lock order: an organization's account row, then memberships, invitations, keys; a session, then its refresh tokens.
+//! Lock order: rows of organizations (by id), then the row of a person, then memberships, invitations, keys; users, then a session, then its
+//! refresh tokens.
 
 pub mod api;
 mod audit;

@@ -102,6 +102,13 @@ pub async fn account_lock(tx: &mut Tx<'_>, id: AccountId) -> Result<Option<Accou
     Ok(query.select(Account::as_select()).for_update().first(&mut **tx).await.optional()?)
 }
 
+/// Holds an open account's row against [`account_lock`] and closing: an organization's members stay as they are, a person stays open, until
+/// this transaction ends. Others may hold it too.
+pub async fn account_hold(tx: &mut Tx<'_>, id: AccountId) -> Result<bool> {
+    let query = accounts::table.filter(accounts::id.eq(id)).filter(accounts::closed_at.is_null()).select(accounts::id);
+    Ok(query.for_key_share().first::<AccountId>(&mut **tx).await.optional()?.is_some())
+}
+
 pub async fn account_set_display_name(tx: &mut Tx<'_>, id: AccountId, display_name: &str) -> Result<Option<Account>> {
     let target = accounts::table.filter(accounts::id.eq(id)).filter(accounts::closed_at.is_null());
     let updated = diesel::update(target).set(accounts::display_name.eq(display_name)).returning(Account::as_returning());
@@ -153,6 +160,13 @@ pub async fn credentials_fetch(conn: &mut Conn, id: AccountId) -> Result<Option<
     Ok(users::table.filter(users::account_id.eq(id)).select(Credentials::as_select()).first(conn).await.optional()?)
 }
 
+/// Whether this is still the user's hash, held so that the password cannot be changed before this transaction ends: no session begins with a
+/// password after the change of it has ended the others.
+pub async fn user_hold_password(tx: &mut Tx<'_>, id: AccountId, hash: &str) -> Result<bool> {
+    let query = users::table.filter(users::account_id.eq(id)).filter(users::password_hash.eq(hash)).select(users::account_id);
+    Ok(query.for_share().first::<AccountId>(&mut **tx).await.optional()?.is_some())
+}
+
 /// Puts a new hash in the place of `old`. `false`: the password has been changed meanwhile.
 pub async fn user_replace_password(tx: &mut Tx<'_>, id: AccountId, old: &str, new: &str) -> Result<bool> {
     let target = users::table.filter(users::account_id.eq(id)).filter(users::password_hash.eq(old));
@@ -168,6 +182,14 @@ pub async fn user_set_password(tx: &mut Tx<'_>, id: AccountId, hash: &str) -> Re
 pub async fn user_confirm_email(tx: &mut Tx<'_>, id: AccountId, email: &str, now: DateTime<Utc>) -> Result<bool> {
     let target = users::table.filter(users::account_id.eq(id)).filter(users::email.eq(email));
     Ok(diesel::update(target).set(users::email_confirmed_at.eq(now)).execute(&mut **tx).await? == 1)
+}
+
+/// Locks the organizations of a user, in the order of their ids.
+pub async fn organization_lock_all(tx: &mut Tx<'_>, user: AccountId) -> Result<()> {
+    let own = memberships::table.filter(memberships::user_id.eq(user)).select(memberships::organization_id);
+    let query = accounts::table.filter(accounts::id.eq_any(own)).order(accounts::id).select(accounts::id);
+    query.for_update().load::<AccountId>(&mut **tx).await?;
+    Ok(())
 }
 
 /// An organization that this user is the only owner of.

@@ -40,13 +40,6 @@ pub async fn member_role(conn: &mut Conn, organization: AccountId, user: Account
     Ok(role.as_deref().and_then(Role::parse))
 }
 
-/// The role, held so that the member cannot be removed or changed before this transaction ends.
-pub async fn member_role_hold(tx: &mut Tx<'_>, organization: AccountId, user: AccountId) -> Result<Option<Role>> {
-    let query = memberships::table.filter(memberships::organization_id.eq(organization)).filter(memberships::user_id.eq(user));
-    let role: Option<String> = query.select(memberships::role).for_share().first(&mut **tx).await.optional()?;
-    Ok(role.as_deref().and_then(Role::parse))
-}
-
 pub async fn member_fetch(conn: &mut Conn, organization: AccountId, user: AccountId) -> Result<Option<Member>> {
     let query = memberships::table
         .inner_join(accounts::table.on(accounts::id.eq(memberships::user_id)))

@@ -9,7 +9,11 @@ use utoipa::ToSchema;
 
 use super::registration::{checked_handle, new_account_name};
 use crate::{
-    base::{Code, Error, Result, id::AccountId, secret::Secret},
+    base::{
+        Code, Error, Result,
+        id::{AccountId, SessionId},
+        secret::Secret,
+    },
     ctx::Ctx,
     db::{Conn, Tx},
     identity::{
@@ -90,6 +94,9 @@ pub async fn create_organization(ctx: &Ctx, by: By<'_>, owner: AccountId, handle
     let now = ctx.clock.wall_now();
     ctx.db
         .tx("organization_create", async |tx| {
+            if !accounts::account_hold(tx, owner).await? {
+                return Err(Error::not_found("account"));
+            }
             let new = NewAccount { id: AccountId::new(), is_organization: true, handle, display_name, now };
             let account = accounts::account_insert(tx, new).await?;
             members::member_insert(tx, account.id, owner, Role::Owner, now).await?;
@@ -142,13 +149,15 @@ async fn set_operator(ctx: &Ctx, handle: &str, is_operator: bool) -> Result<Acco
 /// # Errors
 /// `last_owner` while the user is the only owner of an organization; `not_found` when the account is closed already.
 pub async fn account_close(tx: &mut Tx<'_>, by: By<'_>, user: AccountId, now: DateTime<Utc>) -> Result<()> {
-    if let Some(handle) = accounts::organization_owned_alone(tx, user).await? {
-        return Err(Error::new(Code::LastOwner, format!("You are the only owner of @{handle}; make somebody else an owner first.")));
-    }
+    // Other owners cannot leave meanwhile; what the user founds or joins meanwhile holds the account's row and is seen by the check below.
+    accounts::organization_lock_all(tx, user).await?;
     let random = data_encoding::HEXLOWER.encode(&rand::random::<[u8; 12]>());
     let handle: Handle = format!("{CLOSED_PREFIX}{random}").parse().map_err(Error::internal)?;
     if !accounts::account_pseudonymise(tx, user, &handle, now).await? {
         return Err(Error::not_found("account"));
+    }
+    if let Some(handle) = accounts::organization_owned_alone(tx, user).await? {
+        return Err(Error::new(Code::LastOwner, format!("You are the only owner of @{handle}; make somebody else an owner first.")));
     }
     sessions::session_end_all(tx, user, None, EndReason::AccountClosed, now).await?;
     keys::key_revoke_of_account(tx, user, now).await?;
@@ -221,6 +230,12 @@ pub async fn own_account(ctx: &Ctx, conn: &mut Conn, caller: &Caller) -> Result<
         pro_until: plan.pro_until,
         created_at: account.created_at,
     })
+}
+
+/// The account of a person who is signing in.
+pub(super) async fn signed_in_account(ctx: &Ctx, conn: &mut Conn, user: AccountId, session: SessionId) -> Result<OwnAccount> {
+    let account = accounts::account_fetch(conn, user).await?.ok_or_else(|| Error::not_found("account"))?;
+    own_account(ctx, conn, &Caller::signed_in(user, account.handle, account.is_operator, session)).await
 }
 
 /// Changes to one's own account.

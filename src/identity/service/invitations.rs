@@ -182,6 +182,9 @@ pub async fn accept_invitation(ctx: &Ctx, caller: &Caller, handle: &str, id: Inv
         .tx("invitation_accept", async |tx| {
             let found = organization_by_handle(tx, handle).await.map_err(|_| no_invitation())?;
             let organization = accounts::account_lock(tx, found.id).await?.ok_or_else(no_invitation)?;
+            if !accounts::account_hold(tx, caller.user_id).await? {
+                return Err(no_invitation());
+            }
             let email = accounts::user_fetch(tx, caller.user_id).await?.and_then(|user| user.email).ok_or_else(no_invitation)?;
             let accepted = queries::invitation_accept(tx, organization.id, id, caller.user_id, &email, now).await?;
             let invitation = accepted.ok_or_else(no_invitation)?;

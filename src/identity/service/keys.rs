@@ -21,10 +21,11 @@ use crate::{
         model::{AccountSummary, ApiKey, ApiKeyView, NewApiKey, scope_set},
         names,
         queries::{
+            accounts,
             keys::{self, NewKey},
             members,
         },
-        scope::{Role, Scope, ScopeSet},
+        scope::{Scope, ScopeSet},
         token,
     },
 };
@@ -147,8 +148,11 @@ async fn rights_now(tx: &mut Tx<'_>, caller: &Caller) -> Result<ScopeSet> {
     if !caller.is_organization {
         return Ok(caller.scopes);
     }
-    let role: Option<Role> = members::member_role_hold(tx, caller.account_id, caller.user_id).await?;
-    let role = role.ok_or_else(|| Error::not_found("account"))?;
+    let gone = || Error::not_found("account");
+    if !accounts::account_hold(tx, caller.account_id).await? {
+        return Err(gone());
+    }
+    let role = members::member_role(tx, caller.account_id, caller.user_id).await?.ok_or_else(gone)?;
     Ok(caller.scopes.intersection(role.scopes()))
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::sessions::{self, Opened};
+use super::sessions;
 use crate::{
     base::{Error, FieldError, Result, id::AccountId, secret::Secret},
     config::Mode,
@@ -111,22 +111,19 @@ pub async fn register(ctx: &Ctx, form: Register) -> Result<Registered> {
         return register_by_mail(ctx, checked, hash).await.map(Registered::Mailed);
     }
     let (checked, hash) = (&checked, &hash);
-    let opened = ctx
-        .db
+    ctx.db
         .tx("user_register", async |tx| {
-            let opened = open_account(ctx, tx, checked, hash, false).await?;
-            let letter = Letter::ConfirmEmail { link: Uuid::now_v7(), user: opened.user };
-            letters::enqueue(ctx, tx, letter).await?;
-            Ok(opened)
+            let id = AccountId::new();
+            let signed_in = open_account(ctx, tx, id, checked, hash, false).await?;
+            letters::enqueue(ctx, tx, Letter::ConfirmEmail { link: Uuid::now_v7(), user: id }).await?;
+            Ok(Registered::SignedIn(Box::new(signed_in)))
         })
-        .await?;
-    sessions::sign_in_view(ctx, opened).await.map(|view| Registered::SignedIn(Box::new(view)))
+        .await
 }
 
-async fn open_account(ctx: &Ctx, tx: &mut Tx<'_>, checked: &Checked, hash: &str, confirmed: bool) -> Result<Opened> {
+async fn open_account(ctx: &Ctx, tx: &mut Tx<'_>, id: AccountId, checked: &Checked, hash: &str, confirmed: bool) -> Result<SignIn> {
     let now = ctx.clock.wall_now();
-    let new =
-        NewAccount { id: AccountId::new(), is_organization: false, handle: &checked.handle, display_name: &checked.display_name, now };
+    let new = NewAccount { id, is_organization: false, handle: &checked.handle, display_name: &checked.display_name, now };
     let account = accounts::account_insert(tx, new).await?;
     accounts::user_insert(tx, account.id, &checked.email, hash, confirmed.then_some(now)).await?;
     let act = Act {
@@ -184,8 +181,7 @@ pub struct ConfirmRegistration {
 pub async fn confirm_registration(ctx: &Ctx, form: ConfirmRegistration) -> Result<SignIn> {
     let other = form.handle.as_deref().map(|text| checked_handle(ctx, text)).transpose()?;
     let (sha256, other) = (&token::sha256(form.token.expose()), &other);
-    let opened = ctx
-        .db
+    ctx.db
         .tx("registration_confirm", async |tx| {
             let found = mailed::registration_lock_by_token(tx, sha256, ctx.clock.wall_now()).await?;
             let waiting = found.ok_or_else(super::mailed::bad_token)?;
@@ -195,10 +191,9 @@ pub async fn confirm_registration(ctx: &Ctx, form: ConfirmRegistration) -> Resul
             };
             let email: Email = waiting.email.parse().map_err(Error::internal)?;
             let checked = Checked { email, handle, display_name: waiting.display_name };
-            let opened = open_account(ctx, tx, &checked, &waiting.password_hash, true).await?;
+            let signed_in = open_account(ctx, tx, AccountId::new(), &checked, &waiting.password_hash, true).await?;
             mailed::registration_delete_by_email(tx, &waiting.email).await?;
-            Ok(opened)
+            Ok(signed_in)
         })
-        .await?;
-    sessions::sign_in_view(ctx, opened).await
+        .await
 }

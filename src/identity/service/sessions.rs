@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::accounts::own_account;
+use super::accounts::signed_in_account;
 use crate::{
     base::{
         Code, Error, Result,
@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     db::Tx,
     identity::{
-        caller::{self, Caller},
+        caller::Caller,
         email::Email,
         model::{Credentials, EndReason, SignIn},
         password,
@@ -22,29 +22,22 @@ use crate::{
     },
 };
 
-/// A session that has just begun or gone on.
-pub(super) struct Opened {
-    pub user: AccountId,
-    session: SessionId,
-    refresh_token: Secret<String>,
+/// Begins a session. The whole answer is made in the transaction, so that what another request does to the session afterwards cannot turn a
+/// success into an error.
+pub(super) async fn open(ctx: &Ctx, tx: &mut Tx<'_>, user: AccountId) -> Result<SignIn> {
+    let session = SessionId::new();
+    sessions::session_insert(tx, session, user, ctx.clock.wall_now()).await?;
+    hand_out(ctx, tx, user, session).await
 }
 
-/// Begins a session.
-pub(super) async fn open(ctx: &Ctx, tx: &mut Tx<'_>, user: AccountId) -> Result<Opened> {
-    let (session, now) = (SessionId::new(), ctx.clock.wall_now());
-    sessions::session_insert(tx, session, user, now).await?;
+/// A new pair of tokens for a session.
+async fn hand_out(ctx: &Ctx, tx: &mut Tx<'_>, user: AccountId, session: SessionId) -> Result<SignIn> {
+    let now = ctx.clock.wall_now();
     let refresh_token = token::refresh_token();
     sessions::refresh_token_insert(tx, session, &token::sha256(refresh_token.expose()), now, token::REFRESH_VALID).await?;
-    Ok(Opened { user, session, refresh_token })
-}
-
-/// Signs the access token and shows the account.
-pub(super) async fn sign_in_view(ctx: &Ctx, opened: Opened) -> Result<SignIn> {
-    let access_token = token::access_token(&ctx.config.keys, opened.user, opened.session, ctx.clock.wall_now())?;
-    let mut conn = ctx.db.conn().await?;
-    let caller = caller::authenticate(ctx, &mut conn, &access_token, None).await?;
-    let account = own_account(ctx, &mut conn, &caller).await?;
-    Ok(SignIn { account, access_token: Secret::new(access_token), refresh_token: opened.refresh_token, expires_in: token::ACCESS_SECONDS })
+    let access_token = Secret::new(token::access_token(&ctx.config.keys, user, session, now)?);
+    let account = signed_in_account(ctx, tx, user, session).await?;
+    Ok(SignIn { account, access_token, refresh_token, expires_in: token::ACCESS_SECONDS })
 }
 
 /// A person who signs in.
@@ -67,16 +60,15 @@ pub async fn login(ctx: &Ctx, form: Login) -> Result<SignIn> {
     let user = verified(ctx, known, &form.password).await?;
     let renewed = if password::is_outdated(ctx, &user.password_hash) { Some(password::hash(ctx, &form.password).await?) } else { None };
     let (user, renewed) = (&user, &renewed);
-    let opened = ctx
-        .db
+    ctx.db
         .tx("session_open", async |tx| {
-            if let Some(hash) = renewed {
-                accounts::user_replace_password(tx, user.account_id, &user.password_hash, hash).await?;
-            }
-            open(ctx, tx, user.account_id).await
+            let unchanged = match renewed {
+                Some(hash) => accounts::user_replace_password(tx, user.account_id, &user.password_hash, hash).await?,
+                None => accounts::user_hold_password(tx, user.account_id, &user.password_hash).await?,
+            };
+            if unchanged { open(ctx, tx, user.account_id).await } else { Err(wrong_credentials()) }
         })
-        .await?;
-    sign_in_view(ctx, opened).await
+        .await
 }
 
 /// The user whose password this is.
@@ -87,8 +79,12 @@ pub(super) async fn verified(ctx: &Ctx, known: Option<Credentials>, password: &S
     let stored = known.as_ref().map(|user| user.password_hash.clone());
     match (password::verify(ctx, password, stored).await?, known) {
         (true, Some(user)) => Ok(user),
-        _ => Err(Error::new(Code::InvalidCredentials, "The e-mail address or the password is wrong.")),
+        _ => Err(wrong_credentials()),
     }
+}
+
+fn wrong_credentials() -> Error {
+    Error::new(Code::InvalidCredentials, "The e-mail address or the password is wrong.")
 }
 
 /// A refresh token to be exchanged.
@@ -100,7 +96,7 @@ pub struct Refresh {
 }
 
 enum Refreshed {
-    Opened(Opened),
+    SignedIn(Box<SignIn>),
     Reused,
     Unknown,
 }
@@ -115,7 +111,7 @@ pub async fn refresh(ctx: &Ctx, form: Refresh) -> Result<SignIn> {
     // The end of a family must be committed, so it is an outcome here and an error only afterwards.
     let outcome = ctx.db.tx("session_refresh", async |tx| exchange(ctx, tx, sha256).await).await?;
     match outcome {
-        Refreshed::Opened(opened) => sign_in_view(ctx, opened).await,
+        Refreshed::SignedIn(signed_in) => Ok(*signed_in),
         Refreshed::Reused => {
             Err(Error::new(Code::RefreshTokenReused, "The refresh token was used before; the session has ended. Sign in."))
         }
@@ -140,9 +136,8 @@ async fn exchange(ctx: &Ctx, tx: &mut Tx<'_>, sha256: &[u8]) -> Result<Refreshed
         tracing::warn!(target: "audit", session = %session.id, "a refresh token was used twice");
         return Ok(Refreshed::Reused);
     }
-    let refresh_token = token::refresh_token();
-    sessions::refresh_token_insert(tx, session.id, &token::sha256(refresh_token.expose()), now, token::REFRESH_VALID).await?;
-    Ok(Refreshed::Opened(Opened { user: session.user_id, session: session.id, refresh_token }))
+    let signed_in = hand_out(ctx, tx, session.user_id, session.id).await?;
+    Ok(Refreshed::SignedIn(Box::new(signed_in)))
 }
 
 /// Which session to end, when the access token has expired.

@@ -169,3 +169,23 @@ async fn a_person_changes_their_own_name_only() {
         ann.http.patch("/api/v1/me").json(&json!({ field: "x" })).expect_problem(422, "invalid_input").await;
     }
 }
+
+/// Two owners who close their accounts at once: one is told to stay.
+#[tokio::test]
+async fn closing_at_once_leaves_no_organization_without_an_owner() {
+    let app = TestApp::new().await;
+    let names = [("ann", "bob"), ("carol", "dave"), ("erin", "frank"), ("grace", "heidi"), ("judy", "mike")];
+    for (round, (one, two)) in names.into_iter().enumerate() {
+        let (ann, bob) = (register(&app, one).await, register(&app, two).await);
+        let handle = format!("acme-{one}");
+        found(&ann, &handle).await;
+        join(&ann, &handle, &bob, "owner").await;
+        let close = async |name: &str| {
+            let (id, now) = (id_of(&app, name).await, app.ctx().clock.wall_now());
+            app.ctx().db.tx("test", async |tx| service::account_close(tx, By::User(id), id, now).await).await.map_err(|error| error.code())
+        };
+        let mut outcomes: Vec<bool> = futures::future::join_all([close(one), close(two)]).await.into_iter().map(|o| o.is_ok()).collect();
+        outcomes.sort_unstable();
+        assert_eq!(outcomes, [false, true], "round {round}");
+    }
+}

@@ -241,3 +241,25 @@ async fn use_is_noted_at_most_once_a_minute() {
     assert_eq!(marks[..2], [0, 0]);
     assert!((70..=75).contains(&marks[2]) && marks[3] == marks[2], "{marks:?}");
 }
+
+/// Whoever signs in with the old password while it is changed is either refused or signed out by the change.
+#[tokio::test]
+async fn no_session_outlives_the_password_it_began_with() {
+    let app = TestApp::new().await;
+    let ann = register(&app, "ann").await;
+    let passwords = [PASSWORD, "another password"];
+    // At most eight failures: the tenth would meet the limit.
+    for round in 0..4 {
+        let (old, new) = (passwords[round % 2], passwords[(round + 1) % 2]);
+        let sign_in = || app.http.post("/api/v1/auth/login").json(&json!({ "email": ann.email, "password": old })).answer();
+        let change = ann.http.post("/api/v1/me/password").json(&json!({ "current_password": old, "new_password": new })).answer();
+        let (a, changed, b) = tokio::join!(sign_in(), change, sign_in());
+        assert_eq!(changed.status, 204, "{}", changed.body);
+        for answer in [a, b] {
+            assert!([200, 401].contains(&answer.status.as_u16()), "round {round}: {}", answer.body);
+            if answer.status == 200 {
+                Person::of(&app, "", &answer.json()).http.get("/api/v1/me").expect_problem(401, "unauthenticated").await;
+            }
+        }
+    }
+}
