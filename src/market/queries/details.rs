@@ -30,8 +30,8 @@ pub(super) const RUN_COLUMNS: &str = "r.id AS backing_id, r.status AS run_status
     r.expires_at AS run_expires_at, r.stale_at AS run_stale_at, r.stale_reason AS run_stale_reason, r.title AS run_title,
     r.summary AS run_summary, r.engine_name AS run_engine_name";
 
-pub(super) const JOINS: &str =
-    "JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id LEFT JOIN runs r ON r.id = l.run_id";
+pub(super) const JOINS: &str = "JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
+    LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id";
 
 #[derive(QueryableByName)]
 pub(super) struct DetailsRow {

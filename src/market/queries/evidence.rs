@@ -31,7 +31,7 @@ pub async fn listing_list_to_reassess(conn: &mut Conn, rules: &Rules, limit: i64
     let enough = if engine_matters { vec!["remeasured"] } else { vec!["challenged", "remeasured"] };
     let rows = diesel::sql_query(
         "SELECT l.id FROM listings l JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
-             LEFT JOIN runs r ON r.id = l.run_id
+             LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id
          WHERE l.state = 'published' AND (
              l.valid_until <= $1 OR r.id IS NULL OR r.status <> 'verified' OR r.visibility <> 'public' OR r.expires_at <= $1
              OR r.stale_at IS NOT NULL OR m.hardware_changed_at > r.created_at OR m.deleted_at IS NOT NULL OR a.closed_at IS NOT NULL

@@ -86,6 +86,8 @@ async fn a_run_that_is_rejected_withdrawn_or_stale_backs_nothing() {
 #[tokio::test]
 async fn the_job_of_a_changed_run_needs_no_sweep() {
     let (app, _ann, offer, _engine) = start(&RunRow::default()).await;
+    // What registering has left.
+    rigmark::jobs::run_due_jobs(app.ctx()).await.unwrap();
     execute(&app, "UPDATE runs SET status = 'rejected'").await;
     let now = app.ctx().clock.wall_now();
     let payload = json!({ "run_id": offer.run });

@@ -42,10 +42,10 @@ async fn searching_thousands_answers_as_a_scan_would_and_scans_no_cells() {
     for (query, expected) in [
         ("sort=price", format!("SELECT id FROM listings WHERE {open} ORDER BY price_per_hour_micros, id")),
         (
-            "region=us&gpu_count=2&max_price=1.5&vram_gib=24&quantization=fp8",
+            "region=us&gpu_count=2&max_price=3.5&vram_gib=24",
             format!(
-                "SELECT id FROM listings WHERE {open} AND region LIKE 'us%' AND gpu_count = 2 AND price_per_hour_micros <= 1500000
-                 AND vram_gib = 24 AND quantization = 'fp8' ORDER BY price_per_hour_micros, id"
+                "SELECT id FROM listings WHERE {open} AND region LIKE 'us%' AND gpu_count = 2 AND price_per_hour_micros <= 3500000
+                 AND vram_gib = 24 ORDER BY price_per_hour_micros, id"
             ),
         ),
         (
