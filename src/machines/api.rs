@@ -29,6 +29,7 @@ pub async fn machine_create(auth: Auth<scope::MachinesWrite>, body: Json<CreateM
 #[into_params(parameter_in = Query)]
 pub struct MachineListQuery {
     #[serde(default)]
+    #[param(inline)]
     limit: Limit,
     cursor: Option<String>,
 }
@@ -44,7 +45,7 @@ pub async fn machine_list(auth: Auth<scope::MachinesRead>, query: Query<MachineL
 }
 
 /// One of the account's machines.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = MachineId, Path)),
+#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)),
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem))]
 #[get("/api/v1/machines/{id}")]
 pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {
@@ -52,7 +53,7 @@ pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, 
 }
 
 /// Changes a machine. A change of its hardware takes its listing off the market until there is a new run.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = MachineId, Path)), request_body = UpdateMachine,
+#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)), request_body = UpdateMachine,
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
 #[patch("/api/v1/machines/{id}")]
 pub async fn machine_update(
@@ -65,7 +66,7 @@ pub async fn machine_update(
 }
 
 /// Deletes a machine that is neither published nor rented. A second time is the same success.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = MachineId, Path)),
+#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)),
     responses((status = 204), AuthProblems, NotFoundProblem, ConflictProblem))]
 #[delete("/api/v1/machines/{id}")]
 pub async fn machine_delete(auth: Auth<scope::MachinesWrite>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {

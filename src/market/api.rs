@@ -25,7 +25,7 @@ pub async fn listing_create(auth: Auth<scope::ListingsWrite>, body: Json<CreateL
 }
 
 /// Changes the terms of a listing. Running rentals and quotes given keep theirs.
-#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = ListingId, Path)), request_body = UpdateListing,
+#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = String, Path)), request_body = UpdateListing,
     responses((status = 200, body = ListingView), AuthProblems, NotFoundProblem, InputProblems))]
 #[patch("/api/v1/listings/{id}")]
 pub async fn listing_update(
@@ -38,7 +38,7 @@ pub async fn listing_update(
 }
 
 /// Puts a listing on the market, or says with `unmet` everything that is missing.
-#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = ListingId, Path)),
+#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = String, Path)),
     responses((status = 200, body = ListingView), AuthProblems, NotFoundProblem, ConflictProblem))]
 #[post("/api/v1/listings/{id}/publish")]
 pub async fn listing_publish(auth: Auth<scope::ListingsWrite>, id: Path<ListingId>, ctx: Ctx) -> Result<impl Responder> {
@@ -46,7 +46,7 @@ pub async fn listing_publish(auth: Auth<scope::ListingsWrite>, id: Path<ListingI
 }
 
 /// Takes one's listing down; rentals that run go on.
-#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = ListingId, Path)),
+#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = String, Path)),
     responses((status = 200, body = ListingView), AuthProblems, NotFoundProblem, ConflictProblem))]
 #[post("/api/v1/listings/{id}/pause")]
 pub async fn listing_pause(auth: Auth<scope::ListingsWrite>, id: Path<ListingId>, ctx: Ctx) -> Result<impl Responder> {
@@ -54,7 +54,7 @@ pub async fn listing_pause(auth: Auth<scope::ListingsWrite>, id: Path<ListingId>
 }
 
 /// One listing. A draft is shown to its owner only.
-#[utoipa::path(tag = "market", security((), ("bearer" = [])), params(("id" = ListingId, Path)),
+#[utoipa::path(tag = "market", security((), ("bearer" = [])), params(("id" = String, Path)),
     responses((status = 200, body = ListingView), NotFoundProblem))]
 #[get("/api/v1/listings/{id}")]
 pub async fn listing_show(auth: MaybeAuth<scope::MachinesRead>, id: Path<ListingId>, ctx: Ctx) -> Result<impl Responder> {
@@ -76,6 +76,7 @@ pub async fn listing_list(query: Query<ListingQuery>, ctx: Ctx) -> Result<impl R
 #[into_params(parameter_in = Query)]
 pub struct OwnListingQuery {
     #[serde(default)]
+    #[param(inline)]
     limit: Limit,
     cursor: Option<String>,
 }

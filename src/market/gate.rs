@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{base::id::RunId, config};
+use crate::{base::id::RunId, benchmarks::model::EvidenceLevel, config::ListingEvidence};
 
 /// A condition that is not met.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -56,41 +56,11 @@ fn unmet(code: UnmetCode, detail: impl Into<String>) -> Unmet {
     Unmet { code, detail: detail.into() }
 }
 
-/// How strong the evidence of a run is (design.md, Words).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    Reported,
-    Document,
-    Challenged,
-    Remeasured,
-}
-
-impl Level {
-    /// An unknown word is the weakest level.
-    pub fn parse(text: &str) -> Self {
-        match text {
-            "document" => Self::Document,
-            "challenged" => Self::Challenged,
-            "remeasured" => Self::Remeasured,
-            _ => Self::Reported,
-        }
-    }
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::Document => "document",
-            Self::Challenged => "challenged",
-            Self::Remeasured => "remeasured",
-        }
-    }
-}
-
-impl From<config::ListingEvidence> for Level {
-    fn from(wanted: config::ListingEvidence) -> Self {
-        match wanted {
-            config::ListingEvidence::Challenged => Self::Challenged,
-            config::ListingEvidence::Remeasured => Self::Remeasured,
-        }
+/// The evidence that this deployment wants.
+pub const fn wanted_level(config: ListingEvidence) -> EvidenceLevel {
+    match config {
+        ListingEvidence::Challenged => EvidenceLevel::Challenged,
+        ListingEvidence::Remeasured => EvidenceLevel::Remeasured,
     }
 }
 
@@ -122,7 +92,7 @@ pub enum Engine {
 pub struct RunFacts {
     pub id: RunId,
     pub status: String,
-    pub level: Level,
+    pub level: EvidenceLevel,
     pub is_public: bool,
     pub hardware_slug: Option<String>,
     pub gpu_count: Option<i32>,
@@ -139,7 +109,7 @@ pub struct RunFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     pub now: DateTime<Utc>,
-    pub wanted: Level,
+    pub wanted: EvidenceLevel,
     pub is_sandbox: bool,
 }
 
@@ -226,7 +196,7 @@ pub fn run_conditions(run: &RunFacts, machine: &MachineFacts, rules: &Rules) -> 
         add(UnmetCode::HardwareDiffers, format!("Run {} was measured on {measured}, the machine has {stated}.", run.id));
     }
     // A document says nothing about which engine was registered; re-measuring does.
-    let engine_matters = rules.wanted >= Level::Remeasured;
+    let engine_matters = rules.wanted >= EvidenceLevel::Remeasured;
     if let Some(at) = machine.endpoint_changed_at.filter(|at| engine_matters && *at > run.created_at) {
         add(UnmetCode::EndpointChanged, format!("The machine's endpoint changed at {}, after run {}.", instant(at), run.id));
     }

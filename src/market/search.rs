@@ -70,8 +70,10 @@ pub struct ListingQuery {
     /// Also machines that are taken by a rental now or reserved.
     #[serde(default)]
     pub include_taken: bool,
+    #[param(inline)]
     pub sort: Option<Sort>,
     #[serde(default)]
+    #[param(inline)]
     pub limit: Limit,
     pub cursor: Option<String>,
 }

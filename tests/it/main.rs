@@ -13,5 +13,7 @@ mod db;
 mod engines;
 mod identity;
 mod ledger;
+mod machines;
+mod market;
 mod measure;
 mod web;

@@ -5,7 +5,7 @@ use diesel::{prelude::*, sql_types as sql};
 use diesel_async::RunQueryDsl;
 
 use super::super::{
-    gate::{Level, MachineFacts, RunFacts},
+    gate::{MachineFacts, RunFacts},
     model::{Listing, ListingDetails, MachineRow, RunRow},
 };
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         Result,
         id::{AccountId, ListingId, MachineId, RunId},
     },
+    benchmarks::model::EvidenceLevel,
     db::Conn,
 };
 
@@ -29,8 +30,8 @@ pub(super) const RUN_COLUMNS: &str = "r.id AS backing_id, r.status AS run_status
     r.expires_at AS run_expires_at, r.stale_at AS run_stale_at, r.stale_reason AS run_stale_reason, r.title AS run_title,
     r.summary AS run_summary, r.engine_name AS run_engine_name";
 
-pub(super) const JOINS: &str =
-    "JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id LEFT JOIN runs r ON r.id = l.run_id";
+pub(super) const JOINS: &str = "JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
+    LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id";
 
 #[derive(QueryableByName)]
 pub(super) struct DetailsRow {
@@ -109,12 +110,18 @@ struct RunColumns {
     run_engine_name: Option<String>,
 }
 
+/// A word that this program does not know is the weakest level.
+fn level(text: &str) -> EvidenceLevel {
+    use EvidenceLevel::{Challenged, Document, Remeasured, Reported};
+    [Document, Challenged, Remeasured].into_iter().find(|level| level.as_str() == text).unwrap_or(Reported)
+}
+
 impl RunColumns {
     fn row(self) -> Option<RunRow> {
         let facts = RunFacts {
             id: self.backing_id?,
             status: self.run_status?,
-            level: Level::parse(&self.run_level?),
+            level: level(&self.run_level?),
             is_public: self.run_visibility? == "public",
             hardware_slug: self.run_hardware_slug,
             gpu_count: self.run_gpu_count,

@@ -4,12 +4,13 @@ use chrono::{DateTime, Utc};
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
-use super::super::gate::{Level, Rules};
+use super::super::gate::Rules;
 use crate::{
     base::{
         Result,
         id::{ListingId, RunId},
     },
+    benchmarks::model::EvidenceLevel,
     db::{Conn, schema::listings},
 };
 
@@ -26,11 +27,11 @@ fn ids(rows: Vec<IdRow>) -> Vec<ListingId> {
 /// Published listings to look at again: due, no longer backed by their run, or with a newer run that may back them. The gate decides; this
 /// only chooses, and may choose too many but never too few.
 pub async fn listing_list_to_reassess(conn: &mut Conn, rules: &Rules, limit: i64) -> Result<Vec<ListingId>> {
-    let engine_matters = rules.wanted >= Level::Remeasured;
+    let engine_matters = rules.wanted >= EvidenceLevel::Remeasured;
     let enough = if engine_matters { vec!["remeasured"] } else { vec!["challenged", "remeasured"] };
     let rows = diesel::sql_query(
         "SELECT l.id FROM listings l JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
-             LEFT JOIN runs r ON r.id = l.run_id
+             LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id
          WHERE l.state = 'published' AND (
              l.valid_until <= $1 OR r.id IS NULL OR r.status <> 'verified' OR r.visibility <> 'public' OR r.expires_at <= $1
              OR r.stale_at IS NOT NULL OR m.hardware_changed_at > r.created_at OR m.deleted_at IS NOT NULL OR a.closed_at IS NOT NULL

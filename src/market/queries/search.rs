@@ -6,6 +6,7 @@ use diesel_async::RunQueryDsl;
 use super::{
     super::{
         model::ListingDetails,
+        price::per_million_sql,
         search::{Position, Search, Sort},
         workload::{MeasuredCell, Workload},
     },
@@ -237,17 +238,5 @@ fn workload_join(s: &mut Statement, search: &Search, workload: &Workload) -> Str
     if search.sort != Sort::PricePerMillionTokens {
         return cell;
     }
-    // As `price::per_million_output_tokens`: in integers, the quotient rounded half to even.
-    format!(
-        "{cell}
-         CROSS JOIN LATERAL (
-            SELECT l.price_per_hour_micros::numeric * cell.concurrency * 1000000000000 AS dividend,
-                   round(cell.total_tokens_per_second * 1e6)::bigint::numeric * {users} * 3600 AS divisor) amounts
-         CROSS JOIN LATERAL (SELECT div(amounts.dividend, amounts.divisor) AS whole) quotient
-         CROSS JOIN LATERAL (SELECT 2 * (amounts.dividend - quotient.whole * amounts.divisor) AS twice) remainder
-         CROSS JOIN LATERAL (
-            SELECT least(quotient.whole + CASE WHEN remainder.twice > amounts.divisor
-                             OR (remainder.twice = amounts.divisor AND mod(quotient.whole, 2) = 1) THEN 1 ELSE 0 END,
-                         9223372036854775807)::bigint AS micros) per_million"
-    )
+    format!("{cell}\n         {}", per_million_sql(&users))
 }

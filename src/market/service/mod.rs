@@ -17,7 +17,7 @@ pub use terms::{set_taken, take_terms};
 use chrono::{DateTime, Utc};
 
 use super::{
-    gate::{Level, MachineFacts, Rules},
+    gate::{MachineFacts, Rules, wanted_level},
     model::Listing,
     state::ListingState,
 };
@@ -37,7 +37,7 @@ fn no_listing() -> Error {
 
 /// What this deployment asks of evidence, now.
 fn rules(ctx: &Ctx, now: DateTime<Utc>) -> Rules {
-    Rules { now, wanted: Level::from(ctx.config.listing_evidence), is_sandbox: ctx.config.mode.is_sandbox() }
+    Rules { now, wanted: wanted_level(ctx.config.listing_evidence), is_sandbox: ctx.config.mode.is_sandbox() }
 }
 
 fn machine_facts(machine: &Machine) -> MachineFacts {

@@ -4,6 +4,7 @@
 
 mod app;
 mod exit;
+pub mod hosts;
 pub mod http;
 mod postgres;
 mod program;
