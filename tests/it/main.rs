@@ -4,6 +4,7 @@ mod architecture;
 mod migrations;
 mod money;
 mod program;
+mod routes;
 mod schema;
 mod support;
 

@@ -112,7 +112,11 @@ async fn a_listing_moves_on_to_a_newer_run_and_falls_back_on_an_older_one() {
     run(&app, offer.machine, &RunRow { hardware_slug: Some("rtx-3090-ti"), ..RunRow::default() }).await;
     app.work().await;
     let body = listing(&app, offer.listing).await;
-    assert_eq!((body["run"]["id"].as_str(), body["run"]["model"].as_str()), (Some(newer.to_string().as_str()), Some("gpt-oss-120b")), "{body}");
+    assert_eq!(
+        (body["run"]["id"].as_str(), body["run"]["model"].as_str()),
+        (Some(newer.to_string().as_str()), Some("gpt-oss-120b")),
+        "{body}"
+    );
     assert_eq!((body["state"].as_str(), body["version"].as_i64()), (Some("published"), Some(2)));
     execute(&app, &format!("UPDATE runs SET status = 'rejected' WHERE id = '{}'", newer.uuid())).await;
     app.work().await;
