@@ -58,21 +58,22 @@ pub(super) fn first_logged(log: &Log) -> Option<Place> {
     done.first().map(|first| first.place)
 }
 
+/// A cell whose start, or at least whose open window, the log shows.
+struct Begun {
+    place: Place,
+    start: Option<i64>,
+    opened: Option<i64>,
+    timed_out: bool,
+}
+
 /// The finished cells in the order of the log, without the hidden warm-up cell; and those that were started and have no end.
 fn finished(log: &Log) -> (Vec<Done>, Vec<Place>) {
     let mut done = Vec::new();
     let mut unfinished = Vec::new();
-    let mut warming = false;
-    let mut current: Option<(Place, i64, Option<(i64, bool)>)> = None;
+    let mut current: Option<Begun> = None;
     // A log that starts inside the warm-up cell shows its end only.
-    let cut_warmup = log.events().find_map(|event| match event {
-        Event::WarmupStart => Some(false),
-        Event::WarmupDone => Some(true),
-        _ => None,
-    });
-    if cut_warmup == Some(true) {
-        warming = true;
-    }
+    let first = log.events().find(|event| matches!(event, Event::WarmupStart | Event::WarmupDone));
+    let mut warming = matches!(first, Some(Event::WarmupDone));
     for line in &log.lines {
         match line.event {
             Event::WarmupStart => warming = true,
@@ -80,32 +81,32 @@ fn finished(log: &Log) -> (Vec<Done>, Vec<Place>) {
             _ if warming => {}
             Event::CellSkipped { .. } => current = None,
             Event::CellStart { context, concurrency } => {
-                let before = current.replace(((context, concurrency), line.seconds, None));
-                unfinished.extend(before.map(|(place, ..)| place));
+                let begun = Begun { place: (context, concurrency), start: Some(line.seconds), opened: None, timed_out: false };
+                unfinished.extend(current.replace(begun).map(|before| before.place));
             }
-            Event::WindowOpens { context, concurrency, timed_out } => match &mut current {
-                Some((place, _, opened)) if *place == (context, concurrency) => *opened = Some((line.seconds, timed_out)),
-                // The cell's start is cut off.
-                _ => current = Some(((context, concurrency), i64::MIN, Some((line.seconds, timed_out)))),
-            },
+            Event::WindowOpens { context, concurrency, timed_out } => {
+                let place = (context, concurrency);
+                // Without a start of the same cell, that line is cut off.
+                let start = current.take().filter(|begun| begun.place == place).and_then(|begun| begun.start);
+                current = Some(Begun { place, start, opened: Some(line.seconds), timed_out });
+            }
             Event::CellDone { context, concurrency, tps } => {
                 let place = (context, concurrency);
-                let own = current.take().filter(|(started, ..)| *started == place);
-                let opened = own.as_ref().and_then(|(_, _, opened)| *opened);
+                let begun = current.take().filter(|begun| begun.place == place);
                 done.push(Done {
                     place,
                     order: done.len(),
                     tps,
-                    start: own.map(|(_, start, _)| start).filter(|start| *start != i64::MIN),
-                    opened: opened.map(|(seconds, _)| seconds),
-                    timed_out: opened.is_some_and(|(_, timed_out)| timed_out),
+                    start: begun.as_ref().and_then(|begun| begun.start),
+                    opened: begun.as_ref().and_then(|begun| begun.opened),
+                    timed_out: begun.is_some_and(|begun| begun.timed_out),
                     end: line.seconds,
                 });
             }
             _ => {}
         }
     }
-    unfinished.extend(current.map(|(place, ..)| place));
+    unfinished.extend(current.map(|begun| begun.place));
     (done, unfinished)
 }
 

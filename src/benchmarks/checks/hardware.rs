@@ -66,7 +66,7 @@ fn names(seen: &SeenHardware, claimed: &ClaimedHardware, model: Option<&Hardware
     if seen.gpus.is_empty() {
         return None;
     }
-    let Some(model) = model else { return None };
+    let model = model?;
     let mut unknown = false;
     let mut matches = 0;
     let mut other = None;

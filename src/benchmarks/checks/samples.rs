@@ -41,9 +41,12 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / count
 }
 
+/// A quantity's name, its stated statistics, and where it stands in a sample.
+type Quantity<'a> = (&'a str, &'a Stats, fn(&Sample) -> f64);
+
 fn percentiles(input: &Input<'_>, row: Row<'_>, samples: &[Sample]) -> Vec<Finding> {
     let raw = row.raw;
-    let quantities: [(&str, &Stats, fn(&Sample) -> f64); 7] = [
+    let quantities: [Quantity<'_>; 7] = [
         ("ttft", &raw.ttft, |s| s.ttft),
         ("time_to_second_token", &raw.time_to_second_token, |s| s.time_to_second_token),
         ("request_latency", &raw.request_latency, |s| s.latency),

@@ -32,8 +32,9 @@ fn coordinates(input: &Input<'_>) -> Vec<Finding> {
         if !seen.insert(row.at) {
             findings.push(Finding::new("cell_doubled", input.exact, "A cell stands in the results twice.").at(row.at));
         }
-        let declared = contexts.contains(&row.at.context_tokens) && levels.contains(&row.raw.concurrency);
-        if !declared && !(levels.is_empty() && contexts.is_empty()) {
+        let listed = contexts.contains(&row.at.context_tokens) && levels.contains(&row.raw.concurrency);
+        let nothing_listed = levels.is_empty() && contexts.is_empty();
+        if !listed && !nothing_listed {
             let message = "A cell lies outside the run's own contexts and concurrency levels.";
             findings.push(Finding::suspicious("cell_not_declared", message).at(row.at));
         }

@@ -21,6 +21,10 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// What stands for an address of the machine itself: it names nobody, and says that client and engine shared a machine.
 pub(super) const LOOPBACK: &str = "[loopback]";
 
+/// No line or excerpt of the tool is longer; nothing reads such a text, and searching it for patterns would take long.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+const LONG_TEXT: &str = "[long text]";
+
 /// Keys whose text names a person, a host, an address or a device.
 const NAMING_KEYS: &[&str] = &[
     "hostname",
@@ -240,6 +244,9 @@ fn scrub_argv(items: &mut [Value], words: &Words) {
 
 /// `None`: the text stays.
 fn scrub_string(text: &str, key: &str, words: &Words) -> Option<String> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Some(LONG_TEXT.to_owned());
+    }
     if text.is_empty() || RUN_KEYS.contains(&key) {
         return None;
     }

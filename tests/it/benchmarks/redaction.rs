@@ -159,6 +159,13 @@ fn a_hostile_host_name_does_not_blind_the_checks() {
 }
 
 #[test]
+fn text_longer_than_any_the_tool_writes_goes_as_a_whole() {
+    let redacted = redact::document(json!({"a": "x /home/bob ".repeat(10_000), "b": "x".repeat(65_536)}));
+    assert_eq!(redacted.value["a"], "[long text]");
+    assert_eq!(redacted.value["b"].as_str().map(str::len), Some(65_536));
+}
+
+#[test]
 fn equal_keys_after_redaction_stay_apart() {
     let redacted = redact::document(json!({"a": {"0000:c1:00.0": 1, "0000:c2:00.0": 2, "plain": 3}}));
     assert_eq!(redacted.value["a"], json!({"[bus]": 1, "[bus] #2": 2, "plain": 3}));
