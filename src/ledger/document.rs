@@ -90,11 +90,10 @@ impl StatementPage {
     }
 
     fn from(&self) -> String {
-        self.statement.period.from.map_or_else(|| "the beginning".to_owned(), instant)
+        self.statement.period.from.map_or_else(|| "The beginning".to_owned(), instant)
     }
-    /// The bound is not in the period; without one the statement ends when it was made.
     fn to(&self) -> String {
-        self.statement.period.to.map_or_else(|| instant(self.heading.made_at), instant)
+        self.statement.period.to.map_or_else(|| "All that is booked".to_owned(), instant)
     }
     fn credit(&self, line: &StatementLine) -> String {
         sides(line.amount).ok().and_then(|(credit, _)| credit).map(grouped).unwrap_or_default()
@@ -106,7 +105,7 @@ impl StatementPage {
         grouped(*amount)
     }
     fn made_at(&self) -> String {
-        instant(self.heading.made_at)
+        self.heading.made_at.to_rfc3339_opts(SecondsFormat::Secs, true)
     }
 }
 
