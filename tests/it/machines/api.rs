@@ -25,7 +25,11 @@ async fn any_usual_name_is_the_same_hardware() {
     ] {
         let form = json!({ "name": "a", "hardware": { "gpu": gpu, "gpu_count": 1, "vram_gib": vram_gib } });
         let body = ann.http.post("/api/v1/machines").json(&form).expect(201).await;
-        assert_eq!((body["hardware"]["slug"].as_str(), body["hardware"]["vram_gib"].as_f64()), (Some(slug), Some(nominal)), "{gpu}: {body}");
+        assert_eq!(
+            (body["hardware"]["slug"].as_str(), body["hardware"]["vram_gib"].as_f64()),
+            (Some(slug), Some(nominal)),
+            "{gpu}: {body}"
+        );
     }
 }
 
@@ -57,7 +61,11 @@ async fn every_fault_is_named_at_once() {
     assert_eq!(problem["candidates"].as_array().unwrap().len(), 5, "{problem}");
     for (form, pointer, code) in [
         (json!({ "name": "a", "hardware": { "gpu": "Voodoo 2", "gpu_count": 1 } }), "/hardware/gpu", "unknown_hardware"),
-        (json!({ "name": "a", "hardware": { "gpu": "RTX 3090", "gpu_count": 1, "vram_gib": 48 } }), "/hardware/vram_gib", "contradicts_hardware"),
+        (
+            json!({ "name": "a", "hardware": { "gpu": "RTX 3090", "gpu_count": 1, "vram_gib": 48 } }),
+            "/hardware/vram_gib",
+            "contradicts_hardware",
+        ),
         (json!({ "name": "a", "hardware": { "gpu": "RTX 3090" } }), "/hardware/gpu_count", "missing_field"),
         (json!({ "name": "a", "hardware": { "gpu": "RTX 3090", "gpu_count": 1, "vram_gb": 24 } }), "/hardware/vram_gb", "unknown_field"),
         (json!({ "name": "a", "hardware": { "gpu": "RTX 3090", "gpu_count": 1, "kind": "toaster" } }), "/hardware/kind", "unknown_value"),
@@ -91,7 +99,11 @@ async fn an_engines_key_is_sealed_shown_to_nobody_and_stays_with_its_address() {
     assert_eq!(body["endpoint"], json!({ "url": "http://127.0.0.1:9", "has_api_key": true }));
     let machine: MachineId = id(&body["id"]);
     let path = format!("/api/v1/machines/{machine}");
-    for text in [body.to_string(), ann.http.get(&path).expect(200).await.to_string(), ann.http.get("/api/v1/machines").expect(200).await.to_string()] {
+    for text in [
+        body.to_string(),
+        ann.http.get(&path).expect(200).await.to_string(),
+        ann.http.get("/api/v1/machines").expect(200).await.to_string(),
+    ] {
         assert!(!text.contains("secret"), "{text}");
     }
     let stored = sealed(&app, machine).await.unwrap();
@@ -118,7 +130,9 @@ async fn private_addresses_are_refused_where_they_are_not_allowed() {
     let app = TestApp::with(|config| config.allow_private_endpoints = false).await;
     let ann = person(&app, "ann").await;
     let form = |url: &str| json!({ "name": "a", "hardware": { "gpu": "RTX 3090", "gpu_count": 1 }, "endpoint": { "url": url } });
-    for url in ["http://127.0.0.1:8000", "http://169.254.169.254", "http://2130706433", "http://[::ffff:10.0.0.1]:8000", "http://localhost:8000"] {
+    for url in
+        ["http://127.0.0.1:8000", "http://169.254.169.254", "http://2130706433", "http://[::ffff:10.0.0.1]:8000", "http://localhost:8000"]
+    {
         let problem = ann.http.post("/api/v1/machines").json(&form(url)).expect_problem(422, "forbidden_address").await;
         assert_eq!(problem["errors"][0]["pointer"], "/endpoint/url", "{url}");
     }
@@ -156,7 +170,9 @@ async fn a_patch_changes_what_it_names_and_tells_what_evidence_depends_on() {
     assert!(patch(json!({ "endpoint": { "url": "http://127.0.0.1:10" } })).await["endpoint_changed_at"].is_string());
     app.work().await;
 
-    for change in [json!({ "hardware": { "gpu_count": 0 } }), json!({ "nme": "x" }), json!({ "name": null, "hardware": { "gpu": "RTX 6000" } })] {
+    for change in
+        [json!({ "hardware": { "gpu_count": 0 } }), json!({ "nme": "x" }), json!({ "name": null, "hardware": { "gpu": "RTX 6000" } })]
+    {
         ann.http.patch(&path).json(&change).expect_problem(422, "invalid_input").await;
     }
     assert_eq!(ann.http.get(&path).expect(200).await["name"], "attic");

@@ -32,7 +32,10 @@ async fn a_listing_is_refused_with_everything_that_is_missing_until_it_holds() {
     ann.http.patch(&path).json(&json!({ "endpoint": { "url": engine.url() } })).expect(200).await;
     let backing = run(&app, machine, &RunRow::default()).await;
     let body = ann.http.post(&publish).expect(200).await;
-    assert_eq!((body["state"].as_str(), body["badge"].as_str(), body["available"].as_bool()), (Some("published"), Some("measured"), Some(true)));
+    assert_eq!(
+        (body["state"].as_str(), body["badge"].as_str(), body["available"].as_bool()),
+        (Some("published"), Some("measured"), Some(true))
+    );
     assert_eq!((body["run"]["id"].as_str(), body["by"].as_str()), (Some(backing.to_string().as_str()), Some("@ann")));
     assert_eq!((body["price_per_hour"].as_str(), body["currency"].as_str()), (Some("0.37"), Some("usd")));
     assert_eq!(body["machine"]["gpu"], "RTX 3090");
@@ -125,7 +128,10 @@ async fn every_term_has_its_bounds() {
 
     let path = format!("/api/v1/listings/{}", body["id"].as_str().unwrap());
     let patched = ann.http.patch(&path).json(&json!({ "price_per_hour": "0.5", "max_hours": null })).expect(200).await;
-    assert_eq!((patched["price_per_hour"].as_str(), &patched["max_hours"], patched["min_hours"].as_i64()), (Some("0.50"), &Value::Null, Some(2)));
+    assert_eq!(
+        (patched["price_per_hour"].as_str(), &patched["max_hours"], patched["min_hours"].as_i64()),
+        (Some("0.50"), &Value::Null, Some(2))
+    );
     assert_eq!((body["version"].as_i64(), patched["version"].as_i64()), (Some(1), Some(2)));
     ann.http.patch(&path).json(&json!({ "machine_id": machine })).expect_problem(422, "invalid_input").await;
     ann.http.patch(&path).json(&json!({ "max_hours": 1 })).expect_problem(422, "invalid_input").await;

@@ -66,8 +66,7 @@ async fn searching_thousands_answers_as_a_scan_would_and_scans_no_cells() {
             let Some(next) = page["next_cursor"].as_str() else { break };
             cursor = format!("&cursor={next}");
         }
-        let expected: Vec<String> =
-            expected.iter().map(|row| rigmark::base::id::ListingId::from_uuid(row.id).to_string()).collect();
+        let expected: Vec<String> = expected.iter().map(|row| rigmark::base::id::ListingId::from_uuid(row.id).to_string()).collect();
         assert!(expected.len() > 3, "{query}: the market is too small to tell");
         assert_eq!(found[..expected.len()], expected, "{query}");
     }

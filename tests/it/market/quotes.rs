@@ -22,7 +22,8 @@ async fn a_quote_keeps_its_price_for_two_minutes_of_business_time() {
     let now = business_now(&app).await;
     let terms = open_quote(app.ctx(), now, text).unwrap();
     assert_eq!((terms.listing_id, terms.price_per_hour, terms.min_hours), (offer.listing, Money::usd_micros(16_000_000), 0));
-    let taken = app.ctx().db.tx("test", async |tx| rigmark::market::service::take_terms(app.ctx(), tx, offer.listing, now).await).await.unwrap();
+    let taken =
+        app.ctx().db.tx("test", async |tx| rigmark::market::service::take_terms(app.ctx(), tx, offer.listing, now).await).await.unwrap();
     assert_eq!((taken.price_per_hour, taken.min_hours), (Money::usd_micros(20_000_000), 10));
     let taken = taken.at_quote(&terms);
     assert_eq!((taken.price_per_hour, taken.min_hours), (Money::usd_micros(16_000_000), 0));

@@ -148,7 +148,8 @@ async fn a_workload_finds_the_lightest_valid_cell_that_is_at_least_as_heavy() {
     assert_eq!((row["cold_ttft_ms"].as_f64(), row["cell"]["total_tokens_per_second"].as_f64()), (Some(1_738.4), Some(240.0)));
     // 0.36 $/h ÷ (30 tokens/s × 6 users × 3600 s) × 10^6.
     assert_eq!(row["price_per_million_output_tokens"], "0.555556");
-    let rows = data(&app, "model=gpt-oss-20b&context=16k&concurrency=6&quantization=MXFP4&min_tokens_per_second=30&max_ttft_ms=1738.4").await;
+    let rows =
+        data(&app, "model=gpt-oss-20b&context=16k&concurrency=6&quantization=MXFP4&min_tokens_per_second=30&max_ttft_ms=1738.4").await;
     assert_eq!(rows.len(), 1);
     for tighter in ["min_tokens_per_second=30.001", "max_ttft_ms=1738.3", "quantization=fp8"] {
         assert_eq!(data(&app, &format!("model=gpt-oss-20b&context=16k&concurrency=6&{tighter}")).await.len(), 0, "{tighter}");
@@ -309,11 +310,18 @@ async fn every_workload_gets_the_cell_of_the_definition() {
             let columns = "run_id, context_tokens, concurrency, status, total_tokens_per_second";
             execute(&app, &format!("INSERT INTO run_cells ({columns}) VALUES ({values})")).await;
             if valid {
-                measured.push(MeasuredCell { context_tokens, concurrency, total_tokens_per_second: total, ttft_ms: None, cold_ttft_ms: None });
+                measured.push(MeasuredCell {
+                    context_tokens,
+                    concurrency,
+                    total_tokens_per_second: total,
+                    ttft_ms: None,
+                    cold_ttft_ms: None,
+                });
             }
         }
         for _ in 0..15 {
-            let (context, users) = (contexts.new_tree(&mut runner).unwrap().current(), (1..20_i32).new_tree(&mut runner).unwrap().current());
+            let (context, users) =
+                (contexts.new_tree(&mut runner).unwrap().current(), (1..20_i32).new_tree(&mut runner).unwrap().current());
             let rows = data(&app, &format!("model=gpt-oss-20b&context={context}&concurrency={users}")).await;
             let expected = lightest_at_least(&measured, context, users);
             assert_eq!(rows.len(), usize::from(expected.is_some()), "{context} x {users} of {measured:?}");

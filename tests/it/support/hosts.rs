@@ -56,7 +56,13 @@ pub struct Cell {
 }
 
 pub fn cell(context_tokens: i32, concurrency: i32, total_tokens_per_second: f64) -> Cell {
-    Cell { context_tokens, concurrency, status: "valid", total_tokens_per_second, cold_ttft_ms: Some(100.0 + f64::from(context_tokens) / 10.0) }
+    Cell {
+        context_tokens,
+        concurrency,
+        status: "valid",
+        total_tokens_per_second,
+        cold_ttft_ms: Some(100.0 + f64::from(context_tokens) / 10.0),
+    }
 }
 
 /// A run bound to a machine. The default backs a listing of [`machine`] in the sandbox.
