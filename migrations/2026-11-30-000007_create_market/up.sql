@@ -12,6 +12,7 @@ CREATE TABLE listings (
     run_id uuid REFERENCES runs (id),
     valid_until timestamptz,
     is_taken boolean NOT NULL DEFAULT false,
+    is_silent boolean NOT NULL DEFAULT false,
     -- Copies for the search, written whenever the listing is put on the market or its machine changes.
     hardware_slug text NOT NULL,
     gpu_count integer NOT NULL,
@@ -33,6 +34,7 @@ COMMENT ON TABLE listings IS 'Offers of machines at a price. Published only whil
 COMMENT ON COLUMN listings.run_id IS 'The newest run that backs the badge.';
 COMMENT ON COLUMN listings.valid_until IS 'When the listing leaves the market by itself: the run''s expiry or available_until, whichever comes first.';
 COMMENT ON COLUMN listings.is_taken IS 'Whether a rental has the machine, now or reserved; kept by rentals.';
+COMMENT ON COLUMN listings.is_silent IS 'Whether its machine has not answered for so long that a rental of it would end; kept by a sweep, for the search.';
 COMMENT ON COLUMN listings.model IS 'Of the backing run: the slug of the catalog''s model, or the name it was measured under.';
 COMMENT ON COLUMN listings.closed_at IS 'The machine was deleted: the row stays for the rentals that point at it.';
 CREATE UNIQUE INDEX listings_one_open ON listings (machine_id) WHERE closed_at IS NULL;

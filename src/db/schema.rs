@@ -174,6 +174,7 @@ diesel::table! {
         run_id -> Nullable<Uuid>,
         valid_until -> Nullable<Timestamptz>,
         is_taken -> Bool,
+        is_silent -> Bool,
         hardware_slug -> Text,
         gpu_count -> Int4,
         vram_gib -> Nullable<Float8>,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// One row of `listings`.
-#[derive(Debug, Clone, Queryable, QueryableByName, Selectable, Insertable)]
+#[derive(Debug, Clone, PartialEq, Queryable, QueryableByName, Selectable, Insertable)]
 #[diesel(table_name = listings, check_for_backend(diesel::pg::Pg))]
 pub struct Listing {
     pub id: ListingId,
@@ -37,6 +37,7 @@ pub struct Listing {
     pub run_id: Option<RunId>,
     pub valid_until: Option<DateTime<Utc>>,
     pub is_taken: bool,
+    pub is_silent: bool,
     pub hardware_slug: String,
     pub gpu_count: i32,
     pub vram_gib: Option<f64>,
@@ -71,6 +72,7 @@ pub(super) struct ListingChange<'a> {
     pub description: &'a str,
     pub run_id: Option<RunId>,
     pub valid_until: Option<DateTime<Utc>>,
+    pub is_silent: bool,
     pub hardware_slug: &'a str,
     pub gpu_count: i32,
     pub vram_gib: Option<f64>,
@@ -95,6 +97,7 @@ impl<'a> From<&'a Listing> for ListingChange<'a> {
             description: &listing.description,
             run_id: listing.run_id,
             valid_until: listing.valid_until,
+            is_silent: listing.is_silent,
             hardware_slug: &listing.hardware_slug,
             gpu_count: listing.gpu_count,
             vram_gib: listing.vram_gib,
@@ -127,6 +130,7 @@ pub(super) struct MachineRow {
     pub cpu: Option<String>,
     pub ram_gib: Option<f64>,
     pub region: Option<String>,
+    pub has_endpoint: bool,
     pub last_seen_at: Option<DateTime<Utc>>,
     pub probe_failed_at: Option<DateTime<Utc>>,
     pub start_failures: i32,
@@ -240,7 +244,7 @@ pub struct ListingView {
     pub off_market_reason: Option<String>,
     /// Null while no run has backed it.
     pub badge: Option<Badge>,
-    /// Whether it can be rented now: published, and no rental has the machine now or has reserved it.
+    /// Whether it can be rented now: published, its machine there, and no rental has the machine now or has reserved it.
     pub available: bool,
     #[schema(example = "@ada")]
     pub by: String,
@@ -276,7 +280,7 @@ impl ListingView {
         });
         let is_valid = listing.valid_until.is_some_and(|until| until > rules.now) && badge == Some(Badge::Measured);
         Ok(Self {
-            available: state == ListingState::Published && is_valid && !listing.is_taken,
+            available: state == ListingState::Published && is_valid && !listing.is_taken && !listing.is_silent && machine.has_endpoint,
             id: listing.id,
             state,
             off_market_reason: listing.off_market_reason,

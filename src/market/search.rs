@@ -67,9 +67,9 @@ pub struct ListingQuery {
     /// Only this account's listings.
     #[param(example = "@ada")]
     pub by: Option<String>,
-    /// Also machines that are taken by a rental now or reserved.
+    /// Also machines that cannot be rented now: taken by a rental, reserved, or silent for a quarter of an hour.
     #[serde(default)]
-    pub include_taken: bool,
+    pub include_unavailable: bool,
     #[param(inline)]
     pub sort: Option<Sort>,
     #[serde(default)]
@@ -88,7 +88,7 @@ pub(super) struct Search {
     pub max_price: Option<Money>,
     pub quantization: Option<String>,
     pub by: Option<String>,
-    pub include_taken: bool,
+    pub include_unavailable: bool,
     pub workload: Option<Workload>,
     pub min_tokens_per_second: Option<f64>,
     pub max_ttft_ms: Option<f64>,
@@ -144,7 +144,7 @@ impl Search {
             max_price: query.max_price,
             quantization: query.quantization.as_deref().map(|text| Quantization::parse(text).as_str().to_owned()),
             by: query.by.as_deref().map(|handle| handle.trim_start_matches('@').to_ascii_lowercase()),
-            include_taken: query.include_taken,
+            include_unavailable: query.include_unavailable,
             workload,
             min_tokens_per_second: query.min_tokens_per_second,
             max_ttft_ms: query.max_ttft_ms,

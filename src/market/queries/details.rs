@@ -21,7 +21,8 @@ use crate::{
 pub(super) const COLUMNS: &str = "l.*, a.handle AS by_handle,
     m.hardware_slug AS machine_hardware_slug, m.gpu_count AS machine_gpu_count, m.vram_gib AS machine_vram_gib, m.kind AS machine_kind,
     m.cpu AS machine_cpu, m.ram_gib AS machine_ram_gib, m.region AS machine_region, m.last_seen_at AS machine_last_seen_at,
-    m.probe_failed_at AS machine_probe_failed_at, m.start_failures AS machine_start_failures, m.deleted_at AS machine_deleted_at,
+    m.probe_failed_at AS machine_probe_failed_at, m.start_failures AS machine_start_failures,
+    m.endpoint_url IS NOT NULL AS machine_has_endpoint, m.deleted_at AS machine_deleted_at,
     m.hardware_changed_at AS machine_hardware_changed_at, m.endpoint_changed_at AS machine_endpoint_changed_at";
 
 pub(super) const RUN_COLUMNS: &str = "r.id AS backing_id, r.status AS run_status, r.evidence_level AS run_level,
@@ -61,6 +62,8 @@ struct MachineColumns {
     machine_ram_gib: Option<f64>,
     #[diesel(sql_type = sql::Nullable<sql::Text>)]
     machine_region: Option<String>,
+    #[diesel(sql_type = sql::Bool)]
+    machine_has_endpoint: bool,
     #[diesel(sql_type = sql::Nullable<sql::Timestamptz>)]
     machine_last_seen_at: Option<DateTime<Utc>>,
     #[diesel(sql_type = sql::Nullable<sql::Timestamptz>)]
@@ -156,6 +159,7 @@ impl From<DetailsRow> for ListingDetails {
                 cpu: m.machine_cpu,
                 ram_gib: m.machine_ram_gib,
                 region: m.machine_region,
+                has_endpoint: m.machine_has_endpoint,
                 last_seen_at: m.machine_last_seen_at,
                 probe_failed_at: m.machine_probe_failed_at,
                 start_failures: m.machine_start_failures,

@@ -11,7 +11,7 @@ use crate::{
         id::{ListingId, RunId},
     },
     benchmarks::model::EvidenceLevel,
-    db::{Conn, schema::listings},
+    db::{Conn, Tx, schema::listings},
 };
 
 #[derive(QueryableByName)]
@@ -30,16 +30,19 @@ pub async fn listing_list_to_reassess(conn: &mut Conn, rules: &Rules, limit: i64
     let engine_matters = rules.wanted >= EvidenceLevel::Remeasured;
     let enough = if engine_matters { vec!["remeasured"] } else { vec!["challenged", "remeasured"] };
     let rows = diesel::sql_query(
-        "SELECT l.id FROM listings l JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
-             LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id
-         WHERE l.state = 'published' AND (
-             l.valid_until <= $1 OR r.id IS NULL OR r.status <> 'verified' OR r.visibility <> 'public' OR r.expires_at <= $1
-             OR r.stale_at IS NOT NULL OR m.hardware_changed_at > r.created_at OR m.deleted_at IS NOT NULL OR a.closed_at IS NOT NULL
-             OR ($2 AND m.endpoint_changed_at > r.created_at) OR r.evidence_level <> ALL($3)
-             OR EXISTS (SELECT FROM runs n WHERE n.machine_id = l.machine_id AND n.created_at > r.created_at AND n.status = 'verified'
-                        AND n.visibility = 'public' AND n.stale_at IS NULL AND n.expires_at > $1 AND n.evidence_level = ANY($3)
-                        AND (m.hardware_changed_at IS NULL OR m.hardware_changed_at <= n.created_at)))
-         ORDER BY l.valid_until, l.id LIMIT $4",
+        "WITH lost AS MATERIALIZED (
+             SELECT l.id, l.valid_until FROM listings l JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
+                 LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id
+             WHERE l.state = 'published' AND (
+                 l.valid_until <= $1 OR r.id IS NULL OR r.status <> 'verified' OR r.visibility <> 'public' OR r.expires_at <= $1
+                 OR r.stale_at IS NOT NULL OR m.hardware_changed_at > r.created_at OR m.deleted_at IS NOT NULL OR m.endpoint_url IS NULL
+                 OR a.closed_at IS NOT NULL OR ($2 AND m.endpoint_changed_at > r.created_at) OR r.evidence_level <> ALL($3))),
+         newer AS MATERIALIZED (
+             SELECT l.id, l.valid_until FROM runs n JOIN listings l ON l.machine_id = n.machine_id AND l.state = 'published'
+                 JOIN runs r ON r.id = l.run_id
+             WHERE n.created_at > r.created_at AND n.status = 'verified' AND n.visibility = 'public' AND n.stale_at IS NULL
+               AND n.expires_at > $1 AND n.evidence_level = ANY($3))
+         SELECT id FROM (SELECT * FROM lost UNION SELECT * FROM newer) found ORDER BY valid_until, id LIMIT $4",
     )
     .bind::<sql_types::Timestamptz, _>(rules.now)
     .bind::<sql_types::Bool, _>(engine_matters)
@@ -66,4 +69,18 @@ pub async fn listing_list_of_run(conn: &mut Conn, run: RunId) -> Result<Vec<List
 pub async fn listing_next_due(conn: &mut Conn, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
     let published = listings::table.filter(listings::state.eq("published")).filter(listings::valid_until.gt(after));
     Ok(published.select(diesel::dsl::min(listings::valid_until)).first(conn).await?)
+}
+
+/// Notes which published listings have a machine that has been silent since `silent_since` or longer, and which no longer have.
+pub async fn listing_mark_silent(tx: &mut Tx<'_>, silent_since: DateTime<Utc>) -> Result<()> {
+    diesel::sql_query(
+        "UPDATE listings l SET is_silent = seen.is_silent
+         FROM (SELECT p.id, coalesce(m.probe_failed_at <= $1, false) AS is_silent
+               FROM listings p JOIN machines m ON m.id = p.machine_id WHERE p.state = 'published') seen
+         WHERE l.id = seen.id AND l.is_silent <> seen.is_silent",
+    )
+    .bind::<sql_types::Timestamptz, _>(silent_since)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
 }

@@ -172,8 +172,8 @@ fn filter(s: &mut Statement, search: &Search, now: chrono::DateTime<chrono::Utc>
     s.and("l.state = 'published'");
     let now = s.bind(Bind::Instant(now));
     s.and(format!("l.valid_until > {now}"));
-    if !search.include_taken {
-        s.and("NOT l.is_taken");
+    if !search.include_unavailable {
+        s.and("NOT l.is_taken AND NOT l.is_silent");
     }
     let texts = [
         ("l.hardware_slug", search.hardware_slug.as_ref()),

@@ -1,7 +1,7 @@
 //! Keeping listings and what backs them together: a sweep looks for listings whose evidence may not hold any more, jobs name one at once.
 //! Either way the gate decides again on the locked row. Running rentals go on.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     super::{
@@ -36,6 +36,11 @@ pub(super) fn back(listing: &mut Listing, run: &RunFacts) {
 
 /// Looks at a locked listing again and writes it back: a published one stays with the newest run that backs it, or leaves the market.
 pub(super) async fn reassess_locked(tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Result<()> {
+    put_right(tx, listing, rules).await?;
+    queries::listing_update(tx, listing).await
+}
+
+async fn put_right(tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Result<()> {
     let machine = machines::service::fetch(tx, listing.machine_id).await?;
     copy_machine(listing, &machine);
     let state = listing.state()?;
@@ -43,7 +48,9 @@ pub(super) async fn reassess_locked(tx: &mut Tx<'_>, listing: &mut Listing, rule
         listing.closed_at = Some(rules.now);
         Some(UnmetCode::MachineDeleted)
     } else if state == ListingState::Published {
-        let facts = gather(tx, listing, &machine, Engine::NotAsked).await?;
+        // Whether it answers is for the signs of life; that there is something to ask is for the gate.
+        let engine = if machine.endpoint_url.is_some() { Engine::NotAsked } else { Engine::Missing };
+        let facts = gather(tx, listing, &machine, engine).await?;
         match gate::check(&facts, rules) {
             Ok(run) => {
                 back(listing, run);
@@ -61,12 +68,12 @@ pub(super) async fn reassess_locked(tx: &mut Tx<'_>, listing: &mut Listing, rule
         listing.updated_at = rules.now;
         tracing::info!(listing.id = %listing.id, reason = code.as_str(), "listing taken off the market");
     }
-    queries::listing_update(tx, listing).await
+    Ok(())
 }
 
 /// The one reason to name: the listing's own, else what its run lacks, not what other runs of the machine lack.
 fn reason(listing: &Listing, facts: &Facts, rules: &Rules, unmet: &[Unmet]) -> UnmetCode {
-    let own = [UnmetCode::MachineDeleted, UnmetCode::AccountClosed, UnmetCode::AvailabilityEnded];
+    let own = [UnmetCode::MachineDeleted, UnmetCode::AccountClosed, UnmetCode::AvailabilityEnded, UnmetCode::EndpointMissing];
     let first = unmet.first().map(|u| u.code).filter(|code| own.contains(code));
     let of_run = || {
         let run = facts.runs.iter().find(|run| Some(run.id) == listing.run_id)?;
@@ -79,7 +86,11 @@ async fn reassess(ctx: &Ctx, id: ListingId, now: DateTime<Utc>) -> Result<()> {
     let rules = rules(ctx, now);
     ctx.db
         .tx("listing_reassess", async |tx| match queries::listing_lock(tx, id).await? {
-            Some(mut listing) if listing.closed_at.is_none() => reassess_locked(tx, &mut listing, &rules).await,
+            Some(mut listing) if listing.closed_at.is_none() => {
+                let before = listing.clone();
+                put_right(tx, &mut listing, &rules).await?;
+                if listing == before { Ok(()) } else { queries::listing_update(tx, &listing).await }
+            }
             _ => Ok(()),
         })
         .await
@@ -94,7 +105,8 @@ pub(in super::super) async fn reassess_changed(ctx: &Ctx, now: DateTime<Utc>) ->
     for id in ids {
         reassess(ctx, id, now).await?;
     }
-    Ok(())
+    let silent_since = now - TimeDelta::seconds(ctx.config.tunables.host_silent_end_seconds);
+    ctx.db.tx("listing_silence", async |tx| queries::listing_mark_silent(tx, silent_since).await).await
 }
 
 /// Looks again at the open listing of a machine that was changed or deleted.

@@ -66,6 +66,7 @@ fn draft(id: ListingId, machine: &Machine, offer: &Offer, now: DateTime<Utc>) ->
         run_id: None,
         valid_until: None,
         is_taken: false,
+        is_silent: false,
         hardware_slug: String::new(),
         gpu_count: 1,
         vram_gib: None,
@@ -159,6 +160,7 @@ async fn publish_locked(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, id: Listing
     let run = gate::check(&facts, &rules(ctx, now)).map_err(not_measured)?;
     back(&mut listing, run);
     copy_machine(&mut listing, &machine);
+    listing.is_silent = false;
     let next = state.after(Move::Publish).ok_or_else(|| Error::internal("publishing has no next state"))?;
     set_state(tx, &mut listing, next, None).await?;
     listing.published_at = Some(now);

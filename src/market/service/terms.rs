@@ -39,6 +39,9 @@ pub(super) async fn available(ctx: &Ctx, conn: &mut Conn, id: ListingId, now: Da
     if listing.available_until.is_some_and(|until| until <= now) {
         return Err(not_available("The listing's time is over.".to_owned()));
     }
+    if !machine.has_endpoint {
+        return Err(not_available("The machine has no endpoint.".to_owned()));
+    }
     // A change may be younger than the job that takes the listing off the market for it.
     let rules = rules(ctx, now);
     let lacking = run.as_ref().map(|run| run_conditions(&run.facts, &machine.facts, &rules));

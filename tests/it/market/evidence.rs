@@ -147,3 +147,28 @@ async fn a_closed_account_has_nothing_on_the_market() {
     app.work().await;
     assert_off(&listing(&app, offer.listing).await, "account_closed", "measured");
 }
+
+#[tokio::test]
+async fn a_machine_that_is_silent_for_long_leaves_the_default_search_and_comes_back_by_itself() {
+    let (app, ann, offer, engine) = start(&RunRow::default()).await;
+    let url = engine.url().to_owned();
+    let count = async |query: &str| app.http.get(&format!("/api/v1/listings{query}")).expect(200).await["data"].as_array().unwrap().len();
+    engine.stop().await;
+    app.advance(14 * 60).await;
+    let body = listing(&app, offer.listing).await;
+    assert_eq!((count("").await, body["machine"]["is_answering"].as_bool()), (1, Some(false)));
+    app.advance(2 * 60).await;
+    let body = listing(&app, offer.listing).await;
+    assert_eq!((body["state"].as_str(), body["available"].as_bool()), (Some("published"), Some(false)));
+    assert_eq!((count("").await, count("?include_unavailable=true").await), (0, 1));
+    let listener = std::net::TcpListener::bind(url.strip_prefix("http://").unwrap()).unwrap();
+    let config = rigmark::measure::simulated::SimulatedConfig::at_speed("org/model", 500.0, 50_000.0).unwrap();
+    let _engine = rigmark::measure::simulated::start_on(config, listener).unwrap();
+    app.work().await;
+    assert_eq!((count("").await, listing(&app, offer.listing).await["available"].as_bool()), (1, Some(true)));
+    // Without an address there is nothing to come back.
+    ann.http.patch(&format!("/api/v1/machines/{}", offer.machine)).json(&json!({ "endpoint": null })).expect(200).await;
+    ann.http.post("/api/v1/quotes").json(&json!({ "listing_id": offer.listing })).expect_problem(409, "listing_not_available").await;
+    app.work().await;
+    assert_off(&listing(&app, offer.listing).await, "endpoint_missing", "measured");
+}

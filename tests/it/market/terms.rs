@@ -40,7 +40,7 @@ async fn a_taken_listing_leaves_the_default_search() {
     let offer = published(&app, &ann, engine.url(), "16", &RunRow::default()).await;
     let count = async |query: &str| app.http.get(&format!("/api/v1/listings{query}")).expect(200).await["data"].as_array().unwrap().len();
     rent(&app, offer.listing).await.unwrap();
-    assert_eq!((count("").await, count("?include_taken=true").await), (0, 1));
+    assert_eq!((count("").await, count("?include_unavailable=true").await), (0, 1));
     let body = app.http.get(&format!("/api/v1/listings/{}", offer.listing)).expect(200).await;
     assert_eq!((body["state"].as_str(), body["available"].as_bool()), (Some("published"), Some(false)));
     app.ctx().db.tx("test", async |tx| set_taken(tx, offer.listing, false).await).await.unwrap();
