@@ -122,6 +122,7 @@ pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
         limits: Limits::new(redis.clone()),
         notices: PubSub::new(redis),
         registry: worker::registry(),
+        clock_moves: tokio::sync::Mutex::default(),
         password_hashing: Offload::per_core(PASSWORD_HASHES_WAITING),
         db,
         config,

@@ -32,6 +32,8 @@ pub struct Inner {
     /// Handles nobody can register: publishers and the words of our own paths.
     pub reserved_handles: HashSet<String>,
     pub registry: Registry,
+    /// Held while this process moves the business clock; the others wait here, without a connection.
+    pub clock_moves: tokio::sync::Mutex<()>,
     /// The gate of argon2, whose every run takes tens of milliseconds and megabytes.
     pub password_hashing: Offload,
 }

@@ -10,6 +10,7 @@ pub fn registry() -> Registry {
         sweeps: vec![
             Arc::new(machines::SignsOfLife::default()),
             Arc::new(rentals::jobs::Meter),
+            Arc::new(rentals::jobs::Starter::default()),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(market::ListingEvidence),

@@ -18,6 +18,8 @@ CREATE TABLE rentals (
     -- Length asked for in hours; its deadline is counted from the first billed second.
     hours integer CHECK (hours > 0),
     ends_at timestamptz,
+    -- What the host said at acceptance about how long the machine is to be had; no extension goes beyond it.
+    latest_end_at timestamptz,
     max_spend_micros bigint CHECK (max_spend_micros > 0),
     hold_id uuid NOT NULL,
     model text,

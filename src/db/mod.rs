@@ -54,6 +54,15 @@ impl Db {
         self.primary.get().await.map_err(unavailable)
     }
 
+    /// A connection of the caller's own, which never goes back to the pool: what its session holds (an advisory lock) ends when it is dropped,
+    /// however that comes about.
+    ///
+    /// # Errors
+    /// `unavailable` when none can be had.
+    pub async fn conn_apart(&self) -> Result<Conn> {
+        Ok(Pooled::take(self.conn().await?))
+    }
+
     /// A connection for public reads that may lag by the replica's delay.
     ///
     /// # Errors

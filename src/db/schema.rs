@@ -332,6 +332,7 @@ diesel::table! {
         max_hours -> Nullable<Int4>,
         hours -> Nullable<Int4>,
         ends_at -> Nullable<Timestamptz>,
+        latest_end_at -> Nullable<Timestamptz>,
         max_spend_micros -> Nullable<Int8>,
         hold_id -> Uuid,
         model -> Nullable<Text>,

@@ -5,9 +5,8 @@ use actix_web::{
     http::{StatusCode, header},
     post,
 };
-use serde_json::Value;
 
-use super::{error::OpenAiError, service};
+use super::{body::Passing, error::OpenAiError, service};
 use crate::{
     base::{Error, Result},
     ctx::Ctx,
@@ -20,9 +19,17 @@ const CHAT_BYTES_MAX: usize = 20_000_000;
 
 /// How `/v1` writes errors: given to the web toolkit, which calls it for every fault under that prefix, its own included.
 pub fn render_error(error: &Error, request_id: &str) -> HttpResponse {
-    let mut response = HttpResponse::build(problem::status(error.code()));
+    let mut response = HttpResponse::build(status(error));
     problem::insert_headers(&mut response, error);
     response.insert_header(("x-request-id", request_id)).json(OpenAiError::from_error(error))
+}
+
+/// OpenAI knows no 422, and its clients send a request that got a 409 once more: both are the client's to mend.
+fn status(error: &Error) -> StatusCode {
+    match problem::status(error.code()) {
+        StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT => StatusCode::BAD_REQUEST,
+        status => status,
+    }
 }
 
 /// List the models within reach
@@ -38,15 +45,18 @@ pub async fn models(auth: Auth<scope::Inference>, ctx: Ctx) -> Result<impl Respo
 #[utoipa::path(tag = "Endpoint", request_body(content = Object, content_type = "application/json"),
     responses((status = 200, body = Object), (status = "default", body = OpenAiError)), security(("bearer" = [])))]
 #[post("/v1/chat/completions")]
-pub async fn chat_completions(auth: Auth<scope::Inference>, body: Json<Value, CHAT_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
-    let passage = service::chat(&ctx, &auth.caller, body.into_inner()).await?;
-    let status = StatusCode::from_u16(passage.response.status).map_err(Error::internal)?;
-    let mut response = HttpResponse::build(status);
-    if let Some(kind) = passage.response.headers.get("content-type").and_then(|v| v.to_str().ok()) {
+pub async fn chat_completions(auth: Auth<scope::Inference>, body: Json<Passing, CHAT_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
+    let passage = service::chat(&ctx, &auth.caller, &body).await?;
+    let mut response = HttpResponse::build(StatusCode::from_u16(passage.status).map_err(Error::internal)?);
+    if let Some(kind) = passage.content_type {
         response.insert_header((header::CONTENT_TYPE, kind));
     }
-    if passage.is_stream {
-        response.insert_header((header::CACHE_CONTROL, "no-store"));
+    if let Some(seconds) = passage.retry_after {
+        response.insert_header((header::RETRY_AFTER, seconds));
     }
-    Ok(response.streaming(passage.response.body))
+    if passage.is_event_stream {
+        // Nothing on the way may hold a token back: not compressed here, not buffered by proxies.
+        response.insert_header(header::ContentEncoding::Identity).insert_header(("x-accel-buffering", "no"));
+    }
+    Ok(response.insert_header((header::CACHE_CONTROL, "no-store")).streaming(passage.body))
 }

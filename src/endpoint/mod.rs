@@ -7,8 +7,8 @@
 //! - Errors have the shape of the API that is imitated, not of problem details.
 
 pub mod api;
+mod body;
 mod error;
 mod names;
+mod right;
 pub mod service;
-
-pub use names::ModelName;

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::address::forbidden_error;
 use super::answers::{Completion, EngineDescription, ModelList, ProbeAnswer};
+use super::recent::Recent;
 use super::{EngineAddress, rules};
 use crate::base::secret::Secret;
 use crate::base::{Code, Error, Result, clock};
@@ -65,13 +66,14 @@ impl EngineResponse {
 pub struct EngineClient {
     public: reqwest::Client,
     any: reqwest::Client,
+    pub(super) recent: Recent,
 }
 
 impl EngineClient {
     pub fn new() -> Result<Self> {
         // Installed by main already; tests and other callers may come first. A second installation is refused and that is fine.
         let _already = rustls::crypto::ring::default_provider().install_default();
-        Ok(Self { public: build(false)?, any: build(true)? })
+        Ok(Self { public: build(false)?, any: build(true)?, recent: Recent::new() })
     }
 
     /// Names of the served models.

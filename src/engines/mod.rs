@@ -10,6 +10,7 @@
 mod address;
 mod answers;
 mod client;
+mod recent;
 pub mod rules;
 
 pub use address::{AddressFault, EngineAddress};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::StreamExt;
 
 use super::{
@@ -407,22 +407,44 @@ impl Probed {
     }
 }
 
+/// Asks the machine now if its last sign of life is older than `age` and no probe has failed since, and writes down what came out.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn refresh_signs(ctx: &Ctx, id: MachineId, age: TimeDelta) -> Result<()> {
+    let (machine, now) = {
+        let mut conn = ctx.db.conn().await?;
+        (fetch(&mut conn, id).await?, ctx.business_now(&mut conn).await?)
+    };
+    if machine.probe_failed_at.is_some() || machine.last_seen_at.is_some_and(|seen| now - seen <= age) {
+        return Ok(());
+    }
+    let mut probed = Probed::default();
+    let answers = if is_alive(ctx, &machine).await { &mut probed.alive } else { &mut probed.silent };
+    answers.insert(id);
+    note_probed(ctx, &probed, now).await
+}
+
+async fn is_alive(ctx: &Ctx, machine: &Machine) -> bool {
+    match target(ctx, machine) {
+        Ok(target) => ctx.engines.is_alive(&target).await,
+        Err(error) => {
+            tracing::debug!(machine.id = %machine.id, %error, "a watched machine has no engine to ask");
+            false
+        }
+    }
+}
+
 /// Probes the watched machines that `known` does not hold.
 pub(super) async fn probe_watched(ctx: &Ctx, known: &Probed) -> Result<Probed> {
     let watched = {
         let mut conn = ctx.db.conn().await?;
         queries::machine_list_watched(&mut conn).await?
     };
-    let asked = watched.into_iter().filter(|machine| !known.has(machine.id)).map(async |machine| {
-        let alive = match target(ctx, &machine) {
-            Ok(target) => ctx.engines.is_alive(&target).await,
-            Err(error) => {
-                tracing::debug!(machine.id = %machine.id, %error, "a watched machine has no engine to ask");
-                false
-            }
-        };
-        (machine.id, alive)
-    });
+    let asked = watched
+        .into_iter()
+        .filter(|machine| !known.has(machine.id))
+        .map(async |machine| (machine.id, is_alive(ctx, &machine).await));
     let answers: Vec<(MachineId, bool)> = futures::stream::iter(asked).buffer_unordered(PROBES_AT_ONCE).collect().await;
     let ids = |wanted: bool| answers.iter().filter(|(_, alive)| *alive == wanted).map(|(id, _)| *id).collect();
     Ok(Probed { alive: ids(true), silent: ids(false) })

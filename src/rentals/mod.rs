@@ -7,7 +7,7 @@
 //! - Nothing is charged beyond the hold, and nothing twice: the transfer of each step has an id derived from the rental and a counter that
 //!   moves in the same transaction.
 //!
-//! Lock order: listing → rental → hold → money accounts. Reaching the machine happens outside any transaction.
+//! Lock order: listing → rental → machine → hold → money accounts. Reaching the machine happens outside any transaction.
 
 pub mod api;
 pub mod jobs;

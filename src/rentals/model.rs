@@ -44,6 +44,7 @@ pub struct Rental {
     pub max_hours: Option<i32>,
     pub hours: Option<i32>,
     pub ends_at: Option<DateTime<Utc>>,
+    pub latest_end_at: Option<DateTime<Utc>>,
     pub max_spend_micros: Option<Money>,
     pub hold_id: HoldId,
     pub model: Option<String>,
@@ -69,6 +70,19 @@ impl Rental {
         Status::parse(&self.status).ok_or_else(|| Error::internal(format!("rental status {}", self.status)))
     }
 
+    /// Moves the rental on.
+    ///
+    /// # Errors
+    /// `internal` for a move that a rental cannot make.
+    pub fn move_to(&mut self, next: Status) -> Result<()> {
+        let now = self.status()?;
+        if !now.may_become(next) {
+            return Err(Error::internal(format!("rental {} is {} and cannot become {}", self.id, now.as_str(), next.as_str())));
+        }
+        self.status = next.as_str().to_owned();
+        Ok(())
+    }
+
     pub fn end_reason(&self) -> Option<EndReason> {
         self.end_reason.as_deref().and_then(EndReason::parse)
     }
@@ -79,6 +93,32 @@ impl Rental {
             min_hours: i64::from(self.min_hours),
             max_spend: self.max_spend_micros,
             ends_at: self.ends_at,
+        }
+    }
+}
+
+/// A rental whose clock runs, as far as its renter's money is concerned.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = rentals, check_for_backend(diesel::pg::Pg))]
+pub struct Running {
+    pub id: RentalId,
+    pub renter_account_id: AccountId,
+    #[diesel(column_name = price_per_hour_micros)]
+    pub price_per_hour: Money,
+    pub hold_id: HoldId,
+    pub settled_through: Option<DateTime<Utc>>,
+    pub next_due_at: Option<DateTime<Utc>>,
+}
+
+impl Running {
+    pub fn of(rental: &Rental) -> Self {
+        Self {
+            id: rental.id,
+            renter_account_id: rental.renter_account_id,
+            price_per_hour: rental.price_per_hour_micros,
+            hold_id: rental.hold_id,
+            settled_through: rental.settled_through,
+            next_due_at: rental.next_due_at,
         }
     }
 }
@@ -107,7 +147,7 @@ pub struct RentalEvent {
     pub sequence: i64,
     #[serde(skip)]
     pub rental_id: RentalId,
-    /// What happened: `accepted`, `provisioning`, `active`, `paused`, `resumed`, `extended`, `runway`, `ended`, `failed`.
+    /// What happened: `accepted`, `started`, `provisioning`, `active`, `paused`, `resumed`, `extended`, `runway`, `ended`, `failed`.
     pub kind: String,
     pub detail: serde_json::Value,
     pub at: DateTime<Utc>,

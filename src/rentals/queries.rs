@@ -4,7 +4,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
-use super::model::{Rental, RentalEvent, SegmentRow};
+use super::{
+    model::{Rental, RentalEvent, Running, SegmentRow},
+    state::PROBE_GAP,
+};
 use crate::{
     base::{
         Code, Error, Result,
@@ -81,10 +84,18 @@ pub async fn rental_list_active(conn: &mut Conn, renter: AccountId) -> Result<Ve
         .await?)
 }
 
-/// Whether the rental may be used right now: active and its clock not standing.
-pub async fn rental_is_active(conn: &mut Conn, id: RentalId) -> Result<bool> {
-    let query = rentals::table.find(id.uuid()).filter(rentals::status.eq("active"));
-    Ok(diesel::select(diesel::dsl::exists(query)).get_result(conn).await?)
+/// Status of the rental, and when something is next to be done for it.
+pub async fn rental_status(conn: &mut Conn, id: RentalId) -> Result<Option<(String, Option<DateTime<Utc>>)>> {
+    Ok(rentals::table.find(id.uuid()).select((rentals::status, rentals::next_due_at)).first(conn).await.optional()?)
+}
+
+/// Rentals whose clock runs, of one renter or of all.
+pub async fn rental_list_running(conn: &mut Conn, renter: Option<AccountId>) -> Result<Vec<Running>> {
+    let mut query = rentals::table.filter(rentals::status.eq("active")).filter(rentals::paused_at.is_null()).into_boxed();
+    if let Some(renter) = renter {
+        query = query.filter(rentals::renter_account_id.eq(renter.uuid()));
+    }
+    Ok(query.select(Running::as_select()).load(conn).await?)
 }
 
 /// The start of the next rental of the machine after `after`, other than `except`.
@@ -127,34 +138,38 @@ struct DueRow {
     due: Option<DateTime<Utc>>,
 }
 
-/// Rentals for which something is to be done: an instant has come, the machine fell silent or spoke again, or the last bill is older than
-/// `tick`. `pause_after` is the silence that stops the clock.
+/// Rentals with an id above `after` for which something is to be done: an instant has come, the machine fell silent or spoke again, or the
+/// last bill is older than `tick`. `pause_after` is the silence that stops the clock.
 pub async fn rental_list_due(
     conn: &mut Conn,
     now: DateTime<Utc>,
     tick: TimeDelta,
     pause_after: TimeDelta,
+    after: Option<RentalId>,
     limit: i64,
 ) -> Result<Vec<RentalId>> {
     let rows: Vec<IdRow> = diesel::sql_query(
         "SELECT r.id FROM rentals r JOIN machines m ON m.id = r.machine_id
-         WHERE r.status NOT IN ('ended', 'failed') AND (
+         WHERE r.status NOT IN ('ended', 'failed') AND ($4 IS NULL OR r.id > $4) AND (
              r.next_due_at <= $1
              OR (r.status = 'active' AND r.paused_at IS NULL
-                 AND (r.settled_through <= $2 OR (m.probe_failed_at IS NOT NULL AND m.last_seen_at <= $3)))
+                 AND (r.settled_through <= $2 OR greatest(m.last_seen_at, m.probe_failed_at - $6) <= $3 AND m.probe_failed_at IS NOT NULL))
              OR (r.paused_at IS NOT NULL AND m.probe_failed_at IS NULL AND m.last_seen_at > r.paused_at))
-         ORDER BY r.next_due_at NULLS LAST LIMIT $4",
+         ORDER BY r.id LIMIT $5",
     )
     .bind::<sql_types::Timestamptz, _>(now)
     .bind::<sql_types::Timestamptz, _>(now - tick)
     .bind::<sql_types::Timestamptz, _>(now - pause_after)
+    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(after)
     .bind::<sql_types::BigInt, _>(limit)
+    .bind::<sql_types::Interval, _>(interval(PROBE_GAP))
     .load(conn)
     .await?;
     Ok(rows.into_iter().map(|r| r.id).collect())
 }
 
-/// The next instant after `after` at which a rental has something to do.
+/// The next instant after `after` at which something happens to a rental by itself, but for holds that are renewed: a start, a deadline, the
+/// end of a boot or of a silence. A rental whose machine has not been asked yet is due at once.
 pub async fn rental_next_due(
     conn: &mut Conn,
     after: DateTime<Utc>,
@@ -163,18 +178,25 @@ pub async fn rental_next_due(
 ) -> Result<Option<DateTime<Utc>>> {
     let row: DueRow = diesel::sql_query(
         "SELECT min(due) AS due FROM (
-             SELECT r.next_due_at AS due FROM rentals r WHERE r.status NOT IN ('ended', 'failed')
+             SELECT r.next_due_at AS due FROM rentals r
+             WHERE r.status IN ('reserved', 'held', 'provisioning') OR (r.status = 'active' AND r.paused_at IS NOT NULL)
              UNION ALL
-             SELECT m.last_seen_at + $2 FROM rentals r JOIN machines m ON m.id = r.machine_id
+             SELECT r.ends_at FROM rentals r WHERE r.status = 'active'
+             UNION ALL
+             SELECT $1 + interval '1 millisecond' FROM rentals r WHERE r.status = 'held'
+             UNION ALL
+             SELECT greatest(m.last_seen_at, m.probe_failed_at - $4) + $2 FROM rentals r JOIN machines m ON m.id = r.machine_id
              WHERE r.status = 'active' AND r.paused_at IS NULL AND m.probe_failed_at IS NOT NULL
              UNION ALL
-             SELECT greatest(m.last_seen_at, r.paused_at) + $3 FROM rentals r JOIN machines m ON m.id = r.machine_id
+             SELECT greatest(m.last_seen_at, m.probe_failed_at - $4, r.paused_at) + $3
+             FROM rentals r JOIN machines m ON m.id = r.machine_id
              WHERE r.status = 'active' AND r.paused_at IS NOT NULL AND m.probe_failed_at IS NOT NULL
          ) all_due WHERE due > $1",
     )
     .bind::<sql_types::Timestamptz, _>(after)
     .bind::<sql_types::Interval, _>(interval(pause_after))
     .bind::<sql_types::Interval, _>(interval(end_after))
+    .bind::<sql_types::Interval, _>(interval(PROBE_GAP))
     .get_result(conn)
     .await?;
     Ok(row.due)
@@ -184,11 +206,10 @@ fn interval(length: TimeDelta) -> diesel::pg::data_types::PgInterval {
     diesel::pg::data_types::PgInterval::from_microseconds(length.num_microseconds().unwrap_or(0))
 }
 
-/// Rentals that wait for their machine's first answer.
-pub async fn rental_list_starting(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Rental>> {
+/// Rentals that wait for their machine's first answer, oldest first.
+pub async fn rental_list_starting(conn: &mut Conn, limit: i64) -> Result<Vec<Rental>> {
     Ok(rentals::table
         .filter(rentals::status.eq_any(["held", "provisioning"]))
-        .filter(rentals::boot_deadline_at.gt(now))
         .order(rentals::id)
         .limit(limit)
         .select(Rental::as_select())

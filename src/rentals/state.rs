@@ -122,14 +122,37 @@ pub struct Segment {
     pub gross_posted: Money,
 }
 
+/// Longest time between two probes of one machine, with room to spare: a first failed probe says nothing about the time further back.
+pub const PROBE_GAP: TimeDelta = TimeDelta::seconds(30);
+
 /// Signs of life of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Signs {
     pub last_seen_at: DateTime<Utc>,
-    /// The last probe failed. A machine nobody asked is not silent.
-    pub is_failing: bool,
+    /// The first failed probe since then; none while it answers or nobody asks. A machine nobody asked is not silent.
+    pub failing_since: Option<DateTime<Utc>>,
     pub pause_after: TimeDelta,
     pub end_after: TimeDelta,
+}
+
+impl Signs {
+    /// The beginning of the silence, if there is one: the last sign, but no further back than probes can tell. After an outage of ours, one
+    /// failed probe is no silence as long as the outage.
+    pub fn silent_since(&self) -> Option<DateTime<Utc>> {
+        self.failing_since.map(|failed| self.last_seen_at.max(failed - PROBE_GAP))
+    }
+
+    /// Until when the machine is taken to have been there: its last sign when it fails; otherwise a little beyond it, since a sign is always
+    /// some seconds old. When the last sign is older than that, what happened since is not known before somebody asks.
+    fn there_until(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        let known = if self.failing_since.is_some() { self.last_seen_at } else { self.last_seen_at + self.pause_after };
+        now.min(known)
+    }
+
+    /// When a rental that stands since `paused_at` ends if nothing more is heard.
+    pub fn lost_at(&self, paused_at: DateTime<Utc>) -> DateTime<Utc> {
+        self.silent_since().unwrap_or(self.last_seen_at).max(paused_at) + self.end_after
+    }
 }
 
 /// Money still in the hold, beyond what has been charged.
@@ -168,7 +191,7 @@ pub fn exhausted_at(price_per_hour: Money, segment: Segment, held: Money) -> Opt
 /// Order of what may end it: whatever comes first among deadline and funds, as long as the machine was there until then; silence of the
 /// machine otherwise.
 pub fn step_running(now: DateTime<Utc>, terms: &Terms, segment: Segment, funds: Funds, signs: &Signs) -> Step {
-    let there_until = if signs.is_failing { now.min(signs.last_seen_at.max(segment.started_at)) } else { now };
+    let there_until = signs.there_until(now).max(segment.started_at);
     let exhausted = exhausted_at(terms.price_per_hour, segment, funds.held);
     let reason_of_funds = if funds.at_cap { EndReason::SpendCap } else { EndReason::InsufficientFunds };
     let end = match (terms.ends_at, exhausted) {
@@ -182,7 +205,7 @@ pub fn step_running(now: DateTime<Utc>, terms: &Terms, segment: Segment, funds: 
     {
         return Step::End { bill_through: at, at, reason };
     }
-    if signs.is_failing && now - signs.last_seen_at >= signs.pause_after {
+    if signs.silent_since().is_some_and(|since| now - since >= signs.pause_after) {
         return Step::Pause { at: there_until };
     }
     // Only as far as the machine is known to have been there: a later failed probe then has nothing to take back.
@@ -191,11 +214,10 @@ pub fn step_running(now: DateTime<Utc>, terms: &Terms, segment: Segment, funds: 
 
 /// The next step of an active rental whose clock stands since `paused_at`.
 pub fn step_paused(now: DateTime<Utc>, terms: &Terms, paused_at: DateTime<Utc>, signs: &Signs) -> Step {
-    let lost_at = signs.last_seen_at.max(paused_at) + signs.end_after;
-    let resumed = !signs.is_failing && signs.last_seen_at > paused_at;
+    let lost_at = signs.lost_at(paused_at);
+    let resumed = signs.failing_since.is_none() && signs.last_seen_at > paused_at;
     let limit = if resumed { signs.last_seen_at } else { now };
-    let deadline = terms.ends_at.filter(|d| *d <= limit);
-    if let Some(at) = deadline
+    if let Some(at) = terms.ends_at.filter(|deadline| *deadline <= limit)
         && (resumed || at <= lost_at)
     {
         return Step::End { bill_through: paused_at, at, reason: EndReason::Deadline };
@@ -207,6 +229,12 @@ pub fn step_paused(now: DateTime<Utc>, terms: &Terms, paused_at: DateTime<Utc>, 
         return Step::End { bill_through: paused_at, at: lost_at, reason: EndReason::HostLost };
     }
     Step::Wait
+}
+
+/// The UTC midnights after `from`, up to and with `through`: a charge is posted by the day, so that a statement's day has what was used in it.
+pub fn midnights(from: DateTime<Utc>, through: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+    let next = |day: DateTime<Utc>| day.date_naive().succ_opt().map(|date| date.and_time(chrono::NaiveTime::MIN).and_utc());
+    std::iter::successors(next(from), move |midnight| next(*midnight)).take_while(move |midnight| *midnight <= through)
 }
 
 /// What a segment has cost in all when billed through `through`; nothing when `through` is before its start (money.md 10).
@@ -247,15 +275,17 @@ pub fn renewal(now: DateTime<Utc>, ahead: TimeDelta, terms: &Terms, segment: Seg
     Ok(more.max(Money::ZERO))
 }
 
-/// The least the renter owes at the end beyond what the seconds cost: the contract's least length, never above the cap.
+/// The least the renter owes at the end beyond what the seconds cost: the contract's least length, less the seconds (`idle_seconds`) for which
+/// the machine was silent, never above the cap.
 ///
 /// # Errors
 /// `internal` when an amount leaves 64 bits.
-pub fn min_hours_remainder(terms: &Terms, reason: EndReason, gross_posted: Money) -> Result<Money> {
+pub fn min_hours_remainder(terms: &Terms, reason: EndReason, idle_seconds: i64, gross_posted: Money) -> Result<Money> {
     if !reason.bills_min_hours() {
         return Ok(Money::ZERO);
     }
-    let mut least = terms.price_per_hour.charge_for_seconds(terms.min_hours.saturating_mul(3_600))?;
+    let least_seconds = terms.min_hours.saturating_mul(3_600).saturating_sub(idle_seconds.max(0));
+    let mut least = terms.price_per_hour.charge_for_seconds(least_seconds)?;
     if let Some(cap) = terms.max_spend {
         least = least.min(cap);
     }

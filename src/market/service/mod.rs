@@ -12,7 +12,7 @@ pub(super) use evidence::{next_due, reassess_changed, reassess_machine, reassess
 pub use listings::{create, list_own, pause, publish, show, update};
 pub use quotes::{create_quote, open_quote};
 pub use search::{Hit, search};
-pub use terms::{set_taken, take_terms};
+pub use terms::{lock, set_taken, take_terms};
 
 use chrono::{DateTime, Utc};
 

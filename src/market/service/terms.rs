@@ -67,6 +67,15 @@ pub(super) async fn available(ctx: &Ctx, conn: &mut Conn, id: ListingId, now: Da
     })
 }
 
+/// Locks a listing's row, also a closed one's, until the transaction ends: what changes whether its machine is taken stands in line with
+/// [`take_terms`].
+///
+/// # Errors
+/// The database's own faults.
+pub async fn lock(tx: &mut Tx<'_>, id: ListingId) -> Result<()> {
+    queries::listing_lock(tx, id).await.map(drop)
+}
+
 /// Says whether a rental has the listing's machine, now or reserved.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Accepting a rental: terms frozen, machine taken and money held in one transaction (money.md 11, 17).
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -20,7 +20,7 @@ use crate::{
     },
     ctx::Ctx,
     db::Tx,
-    identity::{self, Actor, Caller},
+    identity::{self, Caller},
     ledger::{
         self,
         model::{HoldRequest, derived_id},
@@ -33,6 +33,9 @@ use crate::{
 const HOURS_MAX: i32 = 8_760;
 /// How far ahead a rental may start without Pro.
 const RESERVE_AHEAD_MAX: TimeDelta = TimeDelta::hours(24);
+
+/// How long ago `starts_at` may be: clocks of clients differ.
+const LATE_MAX: TimeDelta = TimeDelta::minutes(5);
 
 /// What a renter asks for. Give `listing_id` or `quote`; every other field is optional and changes the contract.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
@@ -56,6 +59,8 @@ pub struct RentRequest {
 struct Span {
     starts_at: DateTime<Utc>,
     is_reserved: bool,
+    /// Length that is counted from the first billed second.
+    hours: Option<i32>,
     ends_at: Option<DateTime<Utc>>,
     whole_seconds: Option<i64>,
 }
@@ -78,42 +83,47 @@ pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentR
         (None, Some(id)) => id,
         (None, None) => return Err(Error::internal("neither listing nor quote")),
     };
+    let received_at = ctx.business_now(tx).await?;
+    let mut terms = market::service::take_terms(ctx, tx, listing_id, received_at).await?;
+    // After the listing's lock: what begins now begins after whatever another request has just ended.
     let now = ctx.business_now(tx).await?;
-    let mut terms = market::service::take_terms(ctx, tx, listing_id, now).await?;
     if let Some(quote) = &quote {
         terms = terms.at_quote(quote);
     }
     if terms.host_account_id == caller.account_id {
         return Err(Error::new(Code::Forbidden, "An owner reaches the machine through the endpoint without renting it."));
     }
-    let span = check(request, &terms, now)?;
+    let quoted_hours = quote.and_then(|quote| quote.hours);
+    let span = check(request, quoted_hours, &terms, now)?;
     let fee_basis_points = identity::service::entitlements(ctx, tx, terms.host_account_id).await?.fee_basis_points;
     let rental = draft(ctx, caller, request, &terms, &span, fee_basis_points, now)?;
     store(tx, caller, &rental, &terms, span.whole_seconds, now).await?;
     view::one(ctx, tx, rental).await
 }
 
-fn check(request: &RentRequest, terms: &ListingTerms, now: DateTime<Utc>) -> Result<Span> {
+/// The spans of the contract, or every fault of the request.
+fn check(request: &RentRequest, quoted_hours: Option<i32>, terms: &ListingTerms, now: DateTime<Utc>) -> Result<Span> {
     let mut faults = Vec::new();
     let mut fault = |pointer: &str, code: &'static str, detail: String| faults.push(FieldError::new(pointer, code, detail));
     let is_reserved = request.starts_at.is_some_and(|s| s > now);
     let starts_at = request.starts_at.filter(|s| *s > now).unwrap_or(now);
-    if request.starts_at.is_some_and(|s| s < now - TimeDelta::minutes(5)) {
-        fault("/starts_at", "in_the_past", format!("It is {}.", now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)));
+    if request.starts_at.is_some_and(|s| s < now - LATE_MAX) {
+        fault("/starts_at", "in_the_past", format!("It is {}.", instant(now)));
     }
     if starts_at - now > RESERVE_AHEAD_MAX {
         fault("/starts_at", "too_far", "A rental can be reserved up to 24 hours ahead.".to_owned());
     }
-    if let Some(hours) = request.hours
-        && !(1..=HOURS_MAX).contains(&hours)
-    {
+    if request.hours.is_some_and(|hours| !(1..=HOURS_MAX).contains(&hours)) {
         fault("/hours", "out_of_range", format!("hours is from 1 to {HOURS_MAX}."));
     }
     if request.hours.is_some() && request.ends_at.is_some() {
         fault("/ends_at", "conflicting_field", "Give hours or ends_at, not both.".to_owned());
     }
     if request.ends_at.is_some_and(|e| e <= starts_at) {
-        fault("/ends_at", "too_early", format!("It is {}.", now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)));
+        fault("/ends_at", "too_early", format!("It is {}.", instant(now)));
+    }
+    if request.ends_at.is_some_and(|e| e - starts_at > TimeDelta::hours(i64::from(HOURS_MAX))) {
+        fault("/ends_at", "too_far", format!("A rental lasts at most {HOURS_MAX} hours."));
     }
     if request.max_spend.is_some_and(|m| !m.is_positive()) {
         fault("/max_spend", "too_small", "max_spend must be more than zero.".to_owned());
@@ -121,40 +131,53 @@ fn check(request: &RentRequest, terms: &ListingTerms, now: DateTime<Utc>) -> Res
     if !faults.is_empty() {
         return Err(Error::invalid_fields(faults));
     }
-    let whole_seconds = match (request.hours, request.ends_at) {
-        (Some(hours), _) => Some(i64::from(hours).saturating_mul(3_600)),
-        (None, Some(ends_at)) => Some((ends_at - starts_at).num_seconds()),
-        (None, None) => None,
-    };
-    let ends_at = request.ends_at.or(request.hours.map(|h| starts_at + TimeDelta::hours(i64::from(h))));
-    let span = Span { starts_at, is_reserved, ends_at, whole_seconds };
-    check_against_listing(request, terms, &span)?;
-    Ok(span)
+    // A quote for some hours is for those unless the request says otherwise.
+    let hours = request.hours.or(quoted_hours.filter(|_| request.ends_at.is_none()));
+    let asked_end = request.ends_at.or(hours.map(|h| starts_at + TimeDelta::hours(i64::from(h))));
+    check_against_listing(request, terms, starts_at, asked_end)?;
+    // A listing that is rented for a limited time, or until an instant, gives an open rental that deadline.
+    let limit = [terms.available_until, terms.max_hours.map(|h| starts_at + TimeDelta::hours(i64::from(h)))];
+    let ends_at = asked_end.or(limit.into_iter().flatten().min());
+    Ok(Span { starts_at, is_reserved, hours, ends_at, whole_seconds: ends_at.map(|e| (e - starts_at).num_seconds()) })
 }
 
 /// The listing's own limits; a length longer than them is refused, an open one gets them as its deadline.
-fn check_against_listing(request: &RentRequest, terms: &ListingTerms, span: &Span) -> Result<()> {
+fn check_against_listing(
+    request: &RentRequest,
+    terms: &ListingTerms,
+    starts_at: DateTime<Utc>,
+    asked_end: Option<DateTime<Utc>>,
+) -> Result<()> {
     let mut faults = Vec::new();
     let pointer = if request.ends_at.is_some() { "/ends_at" } else { "/hours" };
-    let min_seconds = i64::from(terms.min_hours).saturating_mul(3_600);
-    if span.whole_seconds.is_some_and(|s| s < min_seconds) {
+    let least = TimeDelta::hours(i64::from(terms.min_hours));
+    if asked_end.is_some_and(|end| end - starts_at < least) {
         faults.push(FieldError::new(pointer, "too_short", format!("This listing is rented for at least {} hours.", terms.min_hours)));
     }
     if let Some(max) = terms.max_hours
-        && span.whole_seconds.is_some_and(|s| s > i64::from(max).saturating_mul(3_600))
+        && asked_end.is_some_and(|end| end - starts_at > TimeDelta::hours(i64::from(max)))
     {
         faults.push(FieldError::new(pointer, "too_long", format!("This listing is rented for at most {max} hours.")));
     }
-    if let (Some(until), Some(ends_at)) = (terms.available_until, span.ends_at)
-        && ends_at > until
-    {
-        faults.push(FieldError::new(pointer, "too_long", format!("This listing is available until {}.", until.to_rfc3339())));
+    if let Some(until) = terms.available_until {
+        let detail = format!("This listing is available until {}.", instant(until));
+        if starts_at >= until || until - starts_at < least {
+            // A start of now needs no field to be wrong.
+            let Some(_) = request.starts_at else { return Err(Error::new(Code::ListingNotAvailable, detail)) };
+            faults.push(FieldError::new("/starts_at", "too_late", detail));
+        } else if asked_end.is_some_and(|end| end > until) {
+            faults.push(FieldError::new(pointer, "too_long", detail));
+        }
     }
-    let least = terms.price_per_hour.charge_for_seconds(min_seconds)?;
+    let least = terms.price_per_hour.charge_for_seconds(least.num_seconds())?;
     if request.max_spend.is_some_and(|cap| cap < least) {
         faults.push(FieldError::new("/max_spend", "too_small", format!("This listing costs at least {least} usd.")));
     }
     if faults.is_empty() { Ok(()) } else { Err(Error::invalid_fields(faults)) }
+}
+
+fn instant(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 fn draft(
@@ -166,9 +189,6 @@ fn draft(
     fee_basis_points: u16,
     now: DateTime<Utc>,
 ) -> Result<Rental> {
-    // A listing that is rented for a limited time, or until an instant, gives an open rental that deadline.
-    let limit = [terms.available_until, terms.max_hours.map(|h| span.starts_at + TimeDelta::hours(i64::from(h)))];
-    let ends_at = span.ends_at.or(limit.into_iter().flatten().min());
     let boot_deadline_at = span.starts_at + TimeDelta::seconds(ctx.config.tunables.boot_timeout_seconds);
     Ok(Rental {
         id: RentalId::new(),
@@ -179,13 +199,14 @@ fn draft(
         run_id: terms.run_id,
         status: if span.is_reserved { Status::Reserved } else { Status::Held }.as_str().to_owned(),
         end_reason: None,
-        period: period(span.starts_at, ends_at),
+        period: period(span.starts_at, span.ends_at),
         price_per_hour_micros: terms.price_per_hour,
         fee_basis_points: i16::try_from(fee_basis_points).map_err(Error::internal)?,
         min_hours: terms.min_hours,
         max_hours: terms.max_hours,
-        hours: request.hours,
-        ends_at,
+        hours: span.hours,
+        ends_at: span.ends_at,
+        latest_end_at: terms.available_until,
         max_spend_micros: request.max_spend,
         hold_id: HoldId::new(),
         model: None,
@@ -201,15 +222,8 @@ fn draft(
         fee_posted_micros: Money::ZERO,
         transfer_sequence: 0,
         runway_warned_seconds: None,
-        next_due_at: Some(if span.is_reserved { span.starts_at } else { boot_deadline_at }),
+        next_due_at: Some(if span.is_reserved { span.starts_at } else { span.ends_at.map_or(boot_deadline_at, |e| e.min(boot_deadline_at)) }),
     })
-}
-
-const fn ledger_actor(caller: &Caller) -> ledger::Actor {
-    match caller.actor {
-        Actor::User => ledger::Actor::User(caller.user_id),
-        Actor::ApiKey(id) => ledger::Actor::ApiKey(id),
-    }
 }
 
 async fn store(
@@ -221,6 +235,7 @@ async fn store(
     now: DateTime<Utc>,
 ) -> Result<()> {
     queries::rental_insert(tx, rental).await?;
+    machines::service::watch(tx, rental.machine_id, &settle::watch_reason(rental)).await?;
     let amount = state::first_hold(&rental.terms(), whole_seconds)?;
     let hold = HoldRequest {
         id: rental.hold_id,
@@ -228,12 +243,11 @@ async fn store(
         account: rental.renter_account_id,
         rental: Some(rental.id),
         amount,
-        actor: ledger_actor(caller),
+        actor: caller.into(),
         business_at: now,
         expires_at: None,
     };
     ledger::service::hold(tx, hold).await?;
     market::service::set_taken(tx, terms.listing_id, true).await?;
-    machines::service::watch(tx, rental.machine_id, &settle::watch_reason(rental)).await?;
     queries::event_insert(tx, rental.id, "accepted", json!({"hold": amount}), now).await
 }

@@ -1,12 +1,13 @@
 //! What can be done with rentals. Each function is one use case; those that change something run in one transaction.
 
 mod accept;
+mod extend;
+mod money;
 mod settle;
 mod start;
 mod view;
 
-use chrono::{DateTime, Utc};
-use serde_json::json;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     model::{Rental, RentalEvent, RentalView, Usage},
@@ -15,28 +16,19 @@ use super::{
 };
 use crate::{
     base::{
-        Code, Error, Money, Result,
+        Error, Result,
         id::{AccountId, RentalId},
     },
+    config::Tunables,
     ctx::Ctx,
-    db::{Conn, Tx},
+    db::Conn,
     identity::Caller,
+    machines,
 };
 
 pub use accept::{RentRequest, accept};
-pub use start::start_waiting;
-
-/// What `extend` may change.
-#[derive(Debug, Clone, serde::Deserialize, serde::Serialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExtendRequest {
-    /// Hours to add to the deadline.
-    pub hours: Option<i32>,
-    /// The new deadline, later than the old one.
-    pub ends_at: Option<DateTime<Utc>>,
-    /// The new cap, higher than the old one.
-    pub max_spend: Option<Money>,
-}
+pub use extend::{ExtendRequest, extend};
+pub use start::{Waiting, activate, first_answer, list_waiting, note_provisioning};
 
 /// Which rentals to list.
 #[derive(Debug, Clone, Default)]
@@ -50,15 +42,6 @@ pub struct ListFilter {
 async fn fetch_visible(conn: &mut Conn, account: AccountId, id: RentalId) -> Result<Rental> {
     let rental = queries::rental_fetch(conn, id).await?;
     rental.filter(|r| r.renter_account_id == account || r.host_account_id == account).ok_or_else(|| Error::not_found("rental"))
-}
-
-/// Locks the rental and brings it up to `now`.
-async fn lock_and_settle(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, id: RentalId, now: DateTime<Utc>) -> Result<Rental> {
-    let rental = queries::rental_lock(tx, id).await?;
-    let visible = rental.filter(|r| r.renter_account_id == account || r.host_account_id == account);
-    let mut rental = visible.ok_or_else(|| Error::not_found("rental"))?;
-    settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
-    Ok(rental)
 }
 
 /// # Errors
@@ -84,90 +67,28 @@ pub async fn list(ctx: &Ctx, account: AccountId, filter: &ListFilter) -> Result<
 /// `not_found` when there is none for this account.
 pub async fn stop(ctx: &Ctx, caller: &Caller, id: RentalId) -> Result<RentalView> {
     let account = caller.account_id;
+    let (found, received_at) = {
+        let mut conn = ctx.db.conn().await?;
+        (fetch_visible(&mut conn, account, id).await?, ctx.business_now(&mut conn).await?)
+    };
+    let reason = if found.renter_account_id == account { EndReason::RenterStopped } else { EndReason::HostStopped };
+    if found.status()? == Status::Active && found.paused_at.is_none() {
+        // Nobody has asked the machine for a while (the workers were away): whether it was there decides what is billed.
+        machines::service::refresh_signs(ctx, found.machine_id, pause_after(&ctx.config.tunables)).await?;
+    }
     ctx.db
         .tx("rental_stop", async |tx| {
-            // The clock is read after the lock: a stop that waited for another step must not end before what that step billed.
-            let found = queries::rental_lock(tx, id).await?;
-            if found.is_none() {
-                return Err(Error::not_found("rental"));
+            let mut rental = settle::lock(tx, id).await?.ok_or_else(|| Error::not_found("rental"))?;
+            // Billing ends at the receipt, unless another step has billed further while this one waited for the lock.
+            let at = rental.settled_through.map_or(received_at, |settled| settled.max(received_at));
+            settle::settle(tx, &mut rental, at, &ctx.config.tunables).await?;
+            if rental.status()?.is_over() {
+                return Ok(());
             }
-            let now = ctx.business_now(tx).await?;
-            let mut rental = lock_and_settle(ctx, tx, account, id, now).await?;
-            if !rental.status()?.is_over() {
-                let reason = if rental.renter_account_id == account { EndReason::RenterStopped } else { EndReason::HostStopped };
-                settle::stop(tx, &mut rental, reason, now).await?;
-            }
-            Ok(())
+            settle::stop(tx, &mut rental, reason, at, &ctx.config.tunables).await
         })
         .await?;
     fetch(ctx, account, id).await
-}
-
-/// Moves the deadline or raises the cap of a running rental. Only the renter may.
-///
-/// # Errors
-/// `already_rented` when the machine is taken later, `invalid_state` when the rental is over or has no deadline to move, `invalid_input`.
-pub async fn extend(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, id: RentalId, request: &ExtendRequest) -> Result<RentalView> {
-    if request.hours.is_none() && request.ends_at.is_none() && request.max_spend.is_none() {
-        return Err(Error::invalid("", "missing_field", "Give hours, ends_at or max_spend."));
-    }
-    if request.hours.is_some() && request.ends_at.is_some() {
-        return Err(Error::invalid("/ends_at", "conflicting_field", "Give hours or ends_at, not both."));
-    }
-    let now = ctx.business_now(tx).await?;
-    let mut rental = lock_and_settle(ctx, tx, account, id, now).await?;
-    if rental.renter_account_id != account {
-        return Err(Error::new(Code::Forbidden, "Only the renter can extend a rental."));
-    }
-    if rental.status()?.is_over() {
-        return Err(Error::new(Code::InvalidState, "The rental is over."));
-    }
-    extend_deadline(&mut rental, request, now)?;
-    if let Some(cap) = request.max_spend {
-        if rental.max_spend_micros.is_none_or(|old| cap <= old) {
-            return Err(Error::invalid("/max_spend", "too_small", "max_spend can only be raised."));
-        }
-        rental.max_spend_micros = Some(cap);
-    }
-    rental.next_due_at = Some(now);
-    let detail = json!({"ends_at": rental.ends_at, "max_spend": rental.max_spend_micros});
-    queries::event_insert(tx, rental.id, "extended", detail, now).await?;
-    queries::rental_update(tx, &rental).await?;
-    settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
-    view::one(ctx, tx, rental).await
-}
-
-fn extend_deadline(rental: &mut Rental, request: &ExtendRequest, now: DateTime<Utc>) -> Result<()> {
-    let no_deadline = || Error::new(Code::InvalidState, "The rental has no deadline to move.");
-    let ends_at = match (request.hours, request.ends_at) {
-        (None, None) => return Ok(()),
-        (Some(hours), _) if !(1..=8_760).contains(&hours) => {
-            return Err(Error::invalid("/hours", "out_of_range", "hours is from 1 to 8760."));
-        }
-        (Some(hours), _) => match (rental.ends_at, rental.hours) {
-            (Some(ends_at), _) => {
-                rental.hours = rental.hours.map(|h| h.saturating_add(hours));
-                ends_at + chrono::TimeDelta::hours(i64::from(hours))
-            }
-            (None, _) => return Err(no_deadline()),
-        },
-        (None, Some(ends_at)) => {
-            let old = rental.ends_at.ok_or_else(no_deadline)?;
-            if ends_at <= old || ends_at <= now {
-                return Err(Error::invalid("/ends_at", "too_early", "ends_at must be later than the present deadline."));
-            }
-            ends_at
-        }
-    };
-    let start = rental.active_at.unwrap_or(rental.starts_at);
-    if let Some(max_hours) = rental.max_hours
-        && ends_at - start > chrono::TimeDelta::hours(i64::from(max_hours))
-    {
-        return Err(Error::invalid("/ends_at", "too_long", format!("This listing is rented for at most {max_hours} hours.")));
-    }
-    rental.ends_at = Some(ends_at);
-    rental.period = super::model::period(rental.starts_at, Some(ends_at));
-    Ok(())
 }
 
 /// What the rental has cost and why.
@@ -191,20 +112,64 @@ pub async fn events(ctx: &Ctx, account: AccountId, id: RentalId, after: i64) -> 
     Ok((queries::event_list(&mut conn, id, after).await?, !over))
 }
 
-/// The renter's active rentals, for the endpoint.
+/// The renter's active rentals, for the endpoint. Those for which something is due are settled first, so that none gives access beyond its end
+/// even while no worker runs.
 ///
 /// # Errors
 /// The database's own faults.
-pub async fn active_of_renter(conn: &mut Conn, renter: AccountId) -> Result<Vec<Rental>> {
-    queries::rental_list_active(conn, renter).await
+pub async fn active_of_renter(ctx: &Ctx, renter: AccountId) -> Result<Vec<Rental>> {
+    let (rentals, now) = {
+        let mut conn = ctx.db.conn().await?;
+        (queries::rental_list_active(&mut conn, renter).await?, ctx.business_now(&mut conn).await?)
+    };
+    let mut active = Vec::with_capacity(rentals.len());
+    for rental in rentals {
+        if rental.next_due_at.is_none_or(|due| due > now) {
+            active.push(rental);
+        } else if let Some(settled) = settle_one(ctx, rental.id, now).await?
+            && gives_access(settled.status()?, settled.next_due_at, now)
+        {
+            active.push(settled);
+        }
+    }
+    Ok(active)
 }
 
-/// Whether the rental still gives access.
+/// Something that is still due after settling is the end, which waits for the machine's next sign to tell how much of it is billed.
+fn gives_access(status: Status, next_due_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    status == Status::Active && next_due_at.is_none_or(|due| due > now)
+}
+
+/// Whether the rental still gives access, as [`active_of_renter`] says.
 ///
 /// # Errors
 /// The database's own faults.
-pub async fn is_active(conn: &mut Conn, id: RentalId) -> Result<bool> {
-    queries::rental_is_active(conn, id).await
+pub async fn is_active(ctx: &Ctx, id: RentalId) -> Result<bool> {
+    let (found, now) = {
+        let mut conn = ctx.db.conn().await?;
+        (queries::rental_status(&mut conn, id).await?, ctx.business_now(&mut conn).await?)
+    };
+    let Some((status, next_due_at)) = found else { return Ok(false) };
+    let status = Status::parse(&status).ok_or_else(|| Error::internal(format!("rental status {status}")))?;
+    if status != Status::Active || gives_access(status, next_due_at, now) {
+        return Ok(status == Status::Active);
+    }
+    let settled = settle_one(ctx, id, now).await?;
+    settled.map_or(Ok(false), |rental| Ok(gives_access(rental.status()?, rental.next_due_at, now)))
+}
+
+fn pause_after(tunables: &Tunables) -> TimeDelta {
+    TimeDelta::seconds(tunables.host_silent_pause_seconds)
+}
+
+async fn settle_one(ctx: &Ctx, id: RentalId, now: DateTime<Utc>) -> Result<Option<Rental>> {
+    ctx.db
+        .tx("rental_settle", async |tx| {
+            let Some(mut rental) = settle::lock(tx, id).await? else { return Ok(None) };
+            settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
+            Ok(Some(rental))
+        })
+        .await
 }
 
 /// Brings every rental with something due up to `now`; safe to run at any time, in several processes at once.
@@ -212,38 +177,54 @@ pub async fn is_active(conn: &mut Conn, id: RentalId) -> Result<bool> {
 /// # Errors
 /// The first fault; the others have been tried all the same.
 pub async fn settle_due(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
-    const TICK_SECONDS: i64 = 60;
+    const TICK: TimeDelta = TimeDelta::seconds(60);
     const BATCH: i64 = 500;
-    let tunables = &ctx.config.tunables;
-    let pause_after = chrono::TimeDelta::seconds(tunables.host_silent_pause_seconds);
-    let due = {
-        let mut conn = ctx.db.conn().await?;
-        queries::rental_list_due(&mut conn, now, chrono::TimeDelta::seconds(TICK_SECONDS), pause_after, BATCH).await?
-    };
     let mut first_fault = None;
-    for id in due {
-        let settled = ctx
-            .db
-            .tx("rental_settle", async |tx| match queries::rental_lock(tx, id).await? {
-                Some(mut rental) => settle::settle(tx, &mut rental, now, tunables).await,
-                None => Ok(()),
-            })
-            .await;
-        if let Err(fault) = settled {
-            tracing::error!(rental.id = %id, error = ?fault, "a rental could not be settled");
-            first_fault.get_or_insert(fault);
+    let mut after = None;
+    loop {
+        let due = {
+            let mut conn = ctx.db.conn().await?;
+            queries::rental_list_due(&mut conn, now, TICK, pause_after(&ctx.config.tunables), after, BATCH).await?
+        };
+        let Some(last) = due.last().copied() else { break };
+        after = Some(last);
+        for id in due {
+            if let Err(fault) = settle_one(ctx, id, now).await {
+                tracing::error!(rental.id = %id, error = ?fault, "a rental could not be settled");
+                first_fault.get_or_insert(fault);
+            }
         }
     }
     first_fault.map_or(Ok(()), Err)
 }
 
-/// The next instant at which `settle_due` has something to do.
+/// The next instant after `after` at which `settle_due` must run for everything to come out as if it ran all the time. That a hold has to be
+/// renewed is no reason to stop while the renter's money lasts for long; the instants of the warnings are.
 ///
 /// # Errors
 /// The database's own faults.
 pub async fn next_due(conn: &mut Conn, ctx: &Ctx, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
     let tunables = &ctx.config.tunables;
-    let pause_after = chrono::TimeDelta::seconds(tunables.host_silent_pause_seconds);
-    let end_after = chrono::TimeDelta::seconds(tunables.host_silent_end_seconds);
-    queries::rental_next_due(conn, after, pause_after, end_after).await
+    let end_after = TimeDelta::seconds(tunables.host_silent_end_seconds);
+    let by_itself = queries::rental_next_due(conn, after, pause_after(tunables), end_after).await?;
+    let running = queries::rental_list_running(conn, None).await?;
+    let runways = money::runways(conn, &running, after).await?;
+    let renewals = running.iter().filter_map(|rental| {
+        let due = rental.next_due_at.filter(|due| *due > after)?;
+        let runway_seconds = runways.get(&rental.renter_account_id).copied().unwrap_or(0);
+        Some(renewal_due(after, due, runway_seconds))
+    });
+    Ok(by_itself.into_iter().chain(renewals).min())
+}
+
+/// Down to the second warning nothing can go wrong between two looks; from there on the holds are renewed one by one.
+fn renewal_due(after: DateTime<Utc>, due: DateTime<Utc>, runway_seconds: i64) -> DateTime<Utc> {
+    let [day, hours, minutes] = money::RUNWAY_WARNINGS_SECONDS.map(i64::from);
+    let later = |threshold| after + TimeDelta::seconds(runway_seconds.saturating_sub(threshold).min(i64::from(i32::MAX)));
+    match runway_seconds {
+        long if long > day => due.max(later(day)),
+        medium if medium > hours => due.max(later(hours)),
+        short if short > minutes => due.min(later(minutes)),
+        _ => due,
+    }
 }
