@@ -1,9 +1,13 @@
 //! The command line: one file a subcommand. Exit status 0 success, 1 failure, 64 wrong usage; `verify` has its own (api.md).
 
+mod admin;
+mod demo;
 mod measure;
 mod migrate;
 mod openapi;
+mod private_database;
 mod serve;
+mod signals;
 mod simulate_engine;
 pub mod verify;
 
@@ -25,8 +29,12 @@ enum Command {
     Serve(serve::Args),
     /// Run the workers alone, beside a `serve --no-workers` on the same database.
     Worker(serve::WorkerArgs),
+    /// Fill the sandbox of another `serve` with sample data, and run its simulated engines.
+    Demo(demo::Args),
     /// Bring the database's schema up to date.
     Migrate(migrate::Args),
+    /// Make a user an operator, or take that away.
+    Admin(admin::Args),
     /// Print the OpenAPI document, or compare it with the checked-in one.
     Openapi(openapi::Args),
     /// Check a run document offline and print the verdict that the service would give.
@@ -44,6 +52,8 @@ pub fn run(cli: Cli) -> ExitCode {
     match cli.command {
         Command::Serve(args) => block_on(serve::run(args)),
         Command::Worker(args) => block_on(serve::run_worker(args)),
+        Command::Demo(args) => block_on(demo::run(args)),
+        Command::Admin(args) => block_on(admin::run(args)),
         Command::Migrate(args) => block_on(migrate::run(args)),
         Command::Openapi(args) => openapi::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -211,21 +211,27 @@ impl ServeArgs {
 
 mod secrets;
 
+const LOG: &str = "info,actix_server=warn,tokio_postgres=warn";
+const LOG_CALM: &str = "warn";
+
 /// How a process logs.
 #[derive(Args, Debug, Clone)]
 pub struct LogArgs {
-    /// What is logged, in the syntax of tracing's `EnvFilter`.
-    #[arg(long, env = "RIGMARK_LOG", default_value = "info,actix_server=warn,tokio_postgres=warn")]
-    log: String,
+    /// What is logged, in the syntax of tracing's `EnvFilter`: `warn`, `info` (every request), `info,rigmark::jobs=debug`. Default: info;
+    /// warn with the demo.
+    #[arg(long, env = "RIGMARK_LOG")]
+    log: Option<String>,
     /// One JSON object a line instead of text.
     #[arg(long, env = "RIGMARK_LOG_JSON")]
     log_json: bool,
 }
 
 impl LogArgs {
-    /// Installs the log's subscriber on standard error; a second call changes nothing.
-    pub fn install(&self) {
-        let filter = tracing_subscriber::EnvFilter::try_new(&self.log).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    /// Installs the log's subscriber on standard error; a second call changes nothing. `calm`: unless told otherwise log warnings only.
+    pub fn install(&self, calm: bool) {
+        let default = if calm { LOG_CALM } else { LOG };
+        let wanted = self.log.as_deref().unwrap_or(default);
+        let filter = tracing_subscriber::EnvFilter::try_new(wanted).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
         let builder = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
