@@ -13,7 +13,6 @@ use crate::{
 
 const CONNECTIONS: u32 = 1;
 
-/// Operators review runs and act on accounts; every act is audited, these too. The server need not be restarted.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -10,11 +10,6 @@ use crate::{
     demo::{Display, Engines, cast, fill},
 };
 
-/// The sample data: hosts whose machines are really measured, listings, a renter with play money and two rentals, and the reference run. What
-/// is there already stays as it is, and nobody else's data is touched. Refused outside the sandbox.
-///
-/// The machines' engines are simulated ones that run in this process, so it stays until Ctrl-C. Without DATABASE_URL it joins the private
-/// PostgreSQL that a `rigmark serve` on the same data directory runs. `rigmark serve --demo` does the same in one process.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]

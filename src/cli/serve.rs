@@ -10,15 +10,13 @@ use crate::{
     demo::Engines,
 };
 
-/// Without DATABASE_URL Rigmark runs a private PostgreSQL under the data directory, on a free port, and stops it at the end. Without
-/// STRIPE_SECRET_KEY it is a sandbox: play money, and a business clock that can be moved.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
     serve: ServeArgs,
     #[command(flatten)]
     log: LogArgs,
-    /// Leave jobs and sweeps (metering, signs of life, mail) to a separate `rigmark worker`.
+    /// Leave jobs and sweeps to a separate `rigmark worker`.
     #[arg(long)]
     no_workers: bool,
     /// Sandbox: run the demo's simulated engines, and fill its data in where it is missing (about a minute the first time).
@@ -26,8 +24,6 @@ pub(super) struct Args {
     demo: bool,
 }
 
-/// Jobs and sweeps are metering, signs of life, listings that lose their evidence, and mail. Any number of workers may run on one database.
-/// Without DATABASE_URL the worker joins the private PostgreSQL that a `rigmark serve` on the same data directory runs.
 #[derive(clap::Args, Debug)]
 pub(super) struct WorkerArgs {
     #[command(flatten)]
