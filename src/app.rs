@@ -48,7 +48,6 @@ const DATABASE_NAME: &str = "rigmark";
 pub struct Parts {
     pub http: bool,
     pub workers: bool,
-    pub demo: bool,
 }
 
 /// A running process.

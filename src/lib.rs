@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod cli;
+pub mod demo;
 pub mod openapi;
 pub mod routes;
 pub mod worker;

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use super::{demo, private_database, signals::Signals};
 use crate::{
-    app::{self, Parts},
-    base::{Error, Result},
+    app::{self, Parts, Running},
+    base::Result,
     config::{LogArgs, ServeArgs},
+    demo::Engines,
 };
 
 #[derive(clap::Args, Debug)]
@@ -17,7 +19,7 @@ pub(super) struct Args {
     /// Leave jobs and sweeps to a separate `rigmark worker`.
     #[arg(long)]
     no_workers: bool,
-    /// Sandbox: start the demo's simulated engines and fill the data in when it is not there yet.
+    /// Sandbox: run the demo's simulated engines, and fill its data in where it is missing (about a minute the first time).
     #[arg(long)]
     demo: bool,
 }
@@ -31,39 +33,49 @@ pub(super) struct WorkerArgs {
 }
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
-    args.log.install();
+    args.log.install(args.demo);
     let config = args.serve.into_config()?;
-    let parts = Parts { http: true, workers: !args.no_workers, demo: args.demo };
-    serve(config, parts).await
-}
-
-pub(super) async fn run_worker(args: WorkerArgs) -> Result<ExitCode> {
-    args.log.install();
-    let config = args.serve.into_config()?;
-    serve(config, Parts { http: false, workers: true, demo: false }).await
-}
-
-async fn serve(config: crate::config::Config, parts: Parts) -> Result<ExitCode> {
-    let mode = config.mode;
-    let running = app::start(config, parts).await?;
-    if parts.http {
-        println!("Rigmark ({}) serves {}", mode.as_str(), running.ctx.public_url);
-        println!("  market  {0}/en/marketplace\n  runs    {0}/en/runs\n  API     {0}/openapi.json", running.ctx.public_url);
-        println!("Ctrl-C stops it and everything it started.");
+    let mut signals = Signals::new()?;
+    // Before the server, so that its first look at the machines finds them answering.
+    let engines = if args.demo { Some(Engines::start(&config)?) } else { None };
+    let running = app::start(config, Parts { http: true, workers: !args.no_workers }).await?;
+    let goes_on = match &engines {
+        Some(engines) => demo::filled(&running.base_url, engines, &mut signals).await,
+        None => true,
+    };
+    if goes_on {
+        welcome(&running, engines.is_some());
+        signals.wait().await;
     }
-    wait_for_signal().await?;
     println!("Stopping.");
     running.stop().await?;
+    if let Some(engines) = engines {
+        engines.stop().await;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn wait_for_signal() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::internal)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::internal)?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+fn welcome(running: &Running, with_demo: bool) {
+    let url = &running.ctx.public_url;
+    println!("\nRigmark ({}) serves {url}\n", running.ctx.config.mode.as_str());
+    println!("  Marketplace  {url}/en/marketplace");
+    println!("  Matrix runs  {url}/en/runs");
+    println!("  API          {url}/openapi.json\n");
+    if with_demo {
+        demo::print_people();
     }
-    Ok(())
+    println!("Ctrl-C stops everything that was started here.");
+}
+
+pub(super) async fn run_worker(args: WorkerArgs) -> Result<ExitCode> {
+    args.log.install(false);
+    let mut config = args.serve.into_config()?;
+    private_database::join(&mut config)?;
+    let mut signals = Signals::new()?;
+    let running = app::start(config, Parts { http: false, workers: true }).await?;
+    println!("The workers run. Ctrl-C stops them.");
+    signals.wait().await;
+    println!("Stopping.");
+    running.stop().await?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use crate::base::{Error, Result};
 use crate::measure::simulated::{self, SimulatedConfig};
 
-/// For trying things out and for tests; it names itself in /v1/models, so only the sandbox takes its numbers.
 #[derive(clap::Args, Debug, Clone)]
 pub struct Args {
     /// Address and port to listen on; port 0 takes a free one.

@@ -12,6 +12,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 
+use super::USAGE;
 use crate::benchmarks::assess;
 use crate::benchmarks::checks::{Finding, Severity};
 use crate::benchmarks::claim::Claim;
@@ -21,9 +22,7 @@ use crate::benchmarks::matrix::CellStatus;
 use crate::benchmarks::verdict::{AssessContext, Assessment, Verdict};
 
 const UNREADABLE: u8 = 3;
-const USAGE: u8 = 64;
 
-/// Checks a run document offline and prints the verdict that the service would give.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// The document: JSON as the benchmark wrote it, plain or wrapped, or gzip of it.

@@ -42,46 +42,46 @@ pub enum ListingEvidence {
 #[derive(Args, Debug, Clone)]
 pub struct ServeArgs {
     /// PostgreSQL (15 or newer). Without it Rigmark runs a private cluster in the data directory.
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    #[arg(long, help_heading = "Database", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
     /// A read replica for public reads.
-    #[arg(long, env = "DATABASE_REPLICA_URL", hide_env_values = true)]
+    #[arg(long, help_heading = "Database", env = "DATABASE_REPLICA_URL", hide_env_values = true)]
     pub database_replica_url: Option<String>,
     /// Redis or Valkey for rate limits and live events between replicas. Without it they are in-process.
-    #[arg(long, env = "REDIS_URL", hide_env_values = true)]
+    #[arg(long, help_heading = "Database", env = "REDIS_URL", hide_env_values = true)]
     pub redis_url: Option<String>,
     /// Address of the API and the pages.
-    #[arg(long, env = "RIGMARK_BIND", default_value = "127.0.0.1:8080")]
+    #[arg(long, help_heading = "Addresses and files", env = "RIGMARK_BIND", default_value = "127.0.0.1:8080")]
     pub bind: SocketAddr,
     /// Address of /metrics (Prometheus). Without it metrics are not served.
-    #[arg(long, env = "RIGMARK_METRICS_BIND")]
+    #[arg(long, help_heading = "Addresses and files", env = "RIGMARK_METRICS_BIND")]
     pub metrics_bind: Option<SocketAddr>,
     /// Where Rigmark keeps its own files: the private cluster, generated secrets, mail.
-    #[arg(long, env = "RIGMARK_DATA_DIR", default_value = "var")]
+    #[arg(long, help_heading = "Addresses and files", env = "RIGMARK_DATA_DIR", default_value = "var")]
     pub data_dir: PathBuf,
     /// The address users see, without a trailing slash. Default: http:// and the bind address.
-    #[arg(long, env = "RIGMARK_PUBLIC_URL")]
+    #[arg(long, help_heading = "Addresses and files", env = "RIGMARK_PUBLIC_URL")]
     pub public_url: Option<String>,
     /// Keys that sign access tokens: `kid:secret` separated by commas, the first signs; or one bare secret of at least 32 characters.
-    #[arg(long, env = "RIGMARK_JWT_SECRET", hide_env_values = true)]
+    #[arg(long, help_heading = "Mode and secrets", env = "RIGMARK_JWT_SECRET", hide_env_values = true)]
     pub jwt_secret: Option<String>,
     /// Encrypts engine keys at rest and seals cursors and quotes; at least 32 characters.
-    #[arg(long, env = "RIGMARK_ENCRYPTION_KEY", hide_env_values = true)]
+    #[arg(long, help_heading = "Mode and secrets", env = "RIGMARK_ENCRYPTION_KEY", hide_env_values = true)]
     pub encryption_key: Option<String>,
     /// Decides the mode: none is the sandbox, sk_test_… is test, sk_live_… is live.
-    #[arg(long, env = "STRIPE_SECRET_KEY", hide_env_values = true)]
+    #[arg(long, help_heading = "Mode and secrets", env = "STRIPE_SECRET_KEY", hide_env_values = true)]
     pub stripe_secret_key: Option<String>,
     /// Whether engines at private addresses may be reached. Sandbox only, and only while the server is bound to loopback.
-    #[arg(long, env = "RIGMARK_ALLOW_PRIVATE_ENDPOINTS")]
+    #[arg(long, help_heading = "Mode and secrets", env = "RIGMARK_ALLOW_PRIVATE_ENDPOINTS")]
     pub allow_private_endpoints: Option<bool>,
     /// The evidence a listing needs. Default: challenged in the sandbox, otherwise remeasured.
-    #[arg(long, env = "RIGMARK_LISTING_EVIDENCE", value_enum)]
+    #[arg(long, help_heading = "Mode and secrets", env = "RIGMARK_LISTING_EVIDENCE", value_enum)]
     pub listing_evidence: Option<ListingEvidence>,
     /// Folder of the PostgreSQL server programs for the private cluster.
-    #[arg(long, env = "PG_BIN_DIR")]
+    #[arg(long, help_heading = "Database", env = "PG_BIN_DIR")]
     pub pg_bin_dir: Option<PathBuf>,
     /// Connections to PostgreSQL.
-    #[arg(long, env = "RIGMARK_DATABASE_CONNECTIONS", default_value_t = 16)]
+    #[arg(long, help_heading = "Database", env = "RIGMARK_DATABASE_CONNECTIONS", default_value_t = 16)]
     pub database_connections: u32,
 }
 
@@ -211,21 +211,27 @@ impl ServeArgs {
 
 mod secrets;
 
+const LOG: &str = "info,actix_server=warn,tokio_postgres=warn";
+const LOG_CALM: &str = "warn";
+
 /// How a process logs.
 #[derive(Args, Debug, Clone)]
 pub struct LogArgs {
-    /// What is logged, in the syntax of tracing's `EnvFilter`.
-    #[arg(long, env = "RIGMARK_LOG", default_value = "info,actix_server=warn,tokio_postgres=warn")]
-    log: String,
+    /// What is logged, in the syntax of tracing's `EnvFilter`: `warn`, `info` (every request), `info,rigmark::jobs=debug`. Default: info;
+    /// warn with the demo.
+    #[arg(long, help_heading = "Log", env = "RIGMARK_LOG")]
+    log: Option<String>,
     /// One JSON object a line instead of text.
-    #[arg(long, env = "RIGMARK_LOG_JSON")]
+    #[arg(long, help_heading = "Log", env = "RIGMARK_LOG_JSON")]
     log_json: bool,
 }
 
 impl LogArgs {
-    /// Installs the log's subscriber on standard error; a second call changes nothing.
-    pub fn install(&self) {
-        let filter = tracing_subscriber::EnvFilter::try_new(&self.log).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    /// Installs the log's subscriber on standard error; a second call changes nothing. `calm`: unless told otherwise log warnings only.
+    pub fn install(&self, calm: bool) {
+        let default = if calm { LOG_CALM } else { LOG };
+        let wanted = self.log.as_deref().unwrap_or(default);
+        let filter = tracing_subscriber::EnvFilter::try_new(wanted).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
         let builder = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)

@@ -21,8 +21,13 @@ use server::{Challenge, RunAnswer, Server};
 const DURATION_SECONDS: f64 = 30.0;
 const MAX_TOKENS: u64 = 8192;
 
-/// With --challenge the server says what to measure, and the document is uploaded as the answer. Otherwise the arguments say it, and
-/// --upload sends the document. Exit status: 0 done, 1 failed or sent to review, 2 rejected, 130 interrupted (the file holds what was measured).
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  Answer a challenge:
+    RIGMARK_API_KEY=rmk_… rigmark measure --url http://127.0.0.1:8000 --challenge chl_… --server https://rigmark.example.org
+  Look at an engine for oneself:
+    rigmark measure --url http://127.0.0.1:8000 --contexts 0,16k --concurrency 1,8 --prefill-contexts 8k --duration 10";
+
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The engine, without /v1: http://127.0.0.1:8000.

@@ -11,11 +11,12 @@ use super::registration::{checked_handle, new_account_name};
 use crate::{
     base::{
         Code, Error, Result,
+        clock::Clock,
         id::{AccountId, SessionId},
         secret::Secret,
     },
     ctx::Ctx,
-    db::{Conn, Tx},
+    db::{Conn, Db, Tx},
     identity::{
         audit::{Act, By, audit},
         caller::{Actor, Caller},
@@ -119,28 +120,31 @@ pub async fn create_organization(ctx: &Ctx, by: By<'_>, owner: AccountId, handle
 /// # Errors
 /// `not_found` when no user has the handle.
 pub async fn grant_operator(ctx: &Ctx, handle: &str) -> Result<AccountId> {
-    set_operator(ctx, handle, true).await
+    set_operator(&ctx.db, &ctx.clock, handle, true).await
 }
 
 /// # Errors
 /// `not_found` when no user has the handle.
 pub async fn revoke_operator(ctx: &Ctx, handle: &str) -> Result<AccountId> {
-    set_operator(ctx, handle, false).await
+    set_operator(&ctx.db, &ctx.clock, handle, false).await
 }
 
-async fn set_operator(ctx: &Ctx, handle: &str, is_operator: bool) -> Result<AccountId> {
+/// Makes a user an operator or takes that away, for a command that has a database and no more.
+///
+/// # Errors
+/// `not_found` when no user has the handle.
+pub async fn set_operator(db: &Db, clock: &Clock, handle: &str, is_operator: bool) -> Result<AccountId> {
     let handle: Handle = handle.parse().map_err(|_| Error::not_found("user"))?;
     let handle = &handle;
-    let at = ctx.clock.wall_now();
-    ctx.db
-        .tx("operator_set", async |tx| {
-            let id = accounts::account_set_operator(tx, handle, is_operator).await?.ok_or_else(|| Error::not_found("user"))?;
-            let action = if is_operator { "operator.grant" } else { "operator.revoke" };
-            let target = crate::base::id::account_text(id, false);
-            audit(tx, Act { by: By::System, account_id: Some(id), action, target, details: json!({}), at }).await?;
-            Ok(id)
-        })
-        .await
+    let at = clock.wall_now();
+    db.tx("operator_set", async |tx| {
+        let id = accounts::account_set_operator(tx, handle, is_operator).await?.ok_or_else(|| Error::not_found("user"))?;
+        let action = if is_operator { "operator.grant" } else { "operator.revoke" };
+        let target = crate::base::id::account_text(id, false);
+        audit(tx, Act { by: By::System, account_id: Some(id), action, target, details: json!({}), at }).await?;
+        Ok(id)
+    })
+    .await
 }
 
 /// Closes a person's account: the name, the address, the password, keys, sessions and memberships go, the row stays for the ledger. The caller

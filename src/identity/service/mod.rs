@@ -11,7 +11,7 @@ mod sessions;
 
 pub use accounts::{
     Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, create_organization,
-    create_user, entitlements, grant_operator, own_account, revoke_operator, set_pro_until, update_own_account,
+    create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until, update_own_account,
 };
 pub use invitations::{
     CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,

@@ -24,7 +24,7 @@ const HANDLER_LINES_MAX: usize = 40;
 fn layer(module: &str) -> Option<u8> {
     match module {
         "main" | "cli" => Some(5),
-        "app" | "routes" | "worker" | "openapi" => Some(4),
+        "app" | "demo" | "routes" | "worker" | "openapi" => Some(4),
         _ if DOMAINS.contains(&module) => Some(3),
         "ctx" | "web" | "jobs" | "engines" | "measure" => Some(2),
         "db" | "integrations" => Some(1),

@@ -41,12 +41,12 @@ impl TestApp {
 
     /// The sandbox with a changed configuration. What the environment says does not matter, except for what has no flag.
     pub async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        Self::start(Parts { http: true, workers: false, demo: false }, change).await
+        Self::start(Parts { http: true, workers: false }, change).await
     }
 
     /// With jobs and sweeps running by themselves, for tests of just that.
     pub async fn with_workers(change: impl FnOnce(&mut Config)) -> Self {
-        Self::start(Parts { http: true, workers: true, demo: false }, change).await
+        Self::start(Parts { http: true, workers: true }, change).await
     }
 
     async fn start(parts: Parts, change: impl FnOnce(&mut Config)) -> Self {
