@@ -13,4 +13,5 @@ mod engines;
 mod identity;
 mod ledger;
 mod measure;
+mod pages;
 mod web;

@@ -2,7 +2,10 @@
 
 use askama::Template;
 
-use super::{super::workload::parse_context, form::Form};
+use super::{
+    super::workload::parse_context,
+    form::{Form, label},
+};
 use crate::{benchmarks::Quantization, catalog::Catalog};
 
 /// A line to type in.
@@ -55,9 +58,9 @@ pub(super) struct Fields {
 
 impl Fields {
     pub fn of(form: &Form) -> Self {
-        let input = |name, label, unit, mode| Input {
+        let input = |name, unit, mode| Input {
             name,
-            label,
+            label: label(name),
             unit,
             mode,
             list: Vec::new(),
@@ -68,18 +71,18 @@ impl Fields {
         let models = catalog.models().iter().map(|row| row.name.as_str()).collect();
         let hardware = catalog.hardware_models().iter().map(|row| row.name.as_str()).collect();
         Self {
-            model: Input { list: models, ..input("model", "Model", "", "text") },
+            model: Input { list: models, ..input("model", "", "text") },
             quantization: quantization(form),
             context: context(form),
-            concurrency: input("concurrency", "Users at once", "", "numeric"),
-            min_tokens_per_second: input("min_tokens_per_second", "At least, per user", "tok/s", "decimal"),
-            max_ttft_ms: input("max_ttft_ms", "First token within", "ms", "decimal"),
-            hardware: Input { list: hardware, ..input("hardware", "GPU", "", "text") },
-            gpu_count: input("gpu_count", "GPUs", "", "numeric"),
-            vram_gib: input("vram_gib", "VRAM of one", "GiB", "decimal"),
-            region: input("region", "Region", "", "text"),
-            max_price: input("max_price", "Price at most", "$/h", "decimal"),
-            by: input("by", "Host", "", "text"),
+            concurrency: input("concurrency", "", "numeric"),
+            min_tokens_per_second: input("min_tokens_per_second", "tok/s", "decimal"),
+            max_ttft_ms: input("max_ttft_ms", "ms", "decimal"),
+            hardware: Input { list: hardware, ..input("hardware", "", "text") },
+            gpu_count: input("gpu_count", "", "numeric"),
+            vram_gib: input("vram_gib", "GiB", "decimal"),
+            region: input("region", "", "text"),
+            max_price: input("max_price", "$/h", "decimal"),
+            by: input("by", "", "text"),
             sort: (form.has_workload() || form.has("sort")).then(|| sort(form)),
             includes_taken: form.value("include_taken") == "true",
         }
@@ -87,7 +90,7 @@ impl Fields {
 }
 
 /// The choices, and what was typed when it is none of them.
-fn select(form: &Form, name: &'static str, label: &'static str, any: &str, known: Vec<(String, String)>, chosen: Option<String>) -> Select {
+fn select(form: &Form, name: &'static str, any: &str, known: Vec<(String, String)>, chosen: Option<String>) -> Select {
     let typed = form.value(name);
     let chosen = chosen.unwrap_or_else(|| typed.to_owned());
     let mut options = vec![Choice { value: String::new(), text: any.to_owned(), is_chosen: typed.is_empty() }];
@@ -95,14 +98,14 @@ fn select(form: &Form, name: &'static str, label: &'static str, any: &str, known
     if !options.iter().any(|option| option.is_chosen) {
         options.push(Choice { value: typed.to_owned(), text: typed.to_owned(), is_chosen: true });
     }
-    Select { name, label, options, fault: form.fault(name) }
+    Select { name, label: label(name), options, fault: form.fault(name) }
 }
 
 fn quantization(form: &Form) -> Select {
     let known = Quantization::known_slugs().map(|slug| (slug.to_owned(), Quantization::parse(slug).name().to_owned()));
     let typed = form.value("quantization");
     let chosen = (!typed.is_empty()).then(|| Quantization::parse(typed).as_str().to_owned());
-    select(form, "quantization", "Quantization", "Any", known.collect(), chosen)
+    select(form, "quantization", "Any", known.collect(), chosen)
 }
 
 fn context(form: &Form) -> Select {
@@ -110,12 +113,12 @@ fn context(form: &Form) -> Select {
     let tokens = parse_context(form.value("context"));
     let same = sizes.iter().find(|size| tokens.is_some() && parse_context(size) == tokens);
     let known = sizes.iter().map(|size| (size.to_ascii_lowercase(), (*size).to_owned())).collect();
-    select(form, "context", "Context", "Any", known, same.map(|size| size.to_ascii_lowercase()))
+    select(form, "context", "Any", known, same.map(|size| size.to_ascii_lowercase()))
 }
 
 fn sort(form: &Form) -> Select {
     let known = [("price", "Price"), ("tokens_per_second", "Speed per user"), ("ttft", "TTFT")];
     let known = known.iter().map(|(value, text)| ((*value).to_owned(), (*text).to_owned())).collect();
     let chosen = (form.value("sort") == "price_per_million_tokens").then(String::new);
-    select(form, "sort", "Sort by", "$ per million tokens", known, chosen)
+    select(form, "sort", "$ per million tokens", known, chosen)
 }

@@ -1,6 +1,6 @@
 //! The search form: what was typed, kept as text whatever it is worth, and the search it makes. The address holds all of it.
 
-use super::super::{service::ListingQuery, workload::parse_context};
+use super::super::{search::Search, service::ListingQuery, workload::parse_context};
 use crate::{
     base::{Code, Error, FieldError, Result, faults::Faults},
     benchmarks::{Quantization, context_name},
@@ -25,6 +25,33 @@ pub(super) struct Form {
 pub(super) struct Condition {
     pub text: String,
     pub without: String,
+}
+
+/// A fault as the summary shows it; the label is empty for what is no field of the form.
+pub(super) struct Said {
+    pub name: String,
+    pub label: &'static str,
+    pub text: String,
+}
+
+/// What stands above the field.
+pub(super) fn label(name: &str) -> &'static str {
+    match name {
+        "model" => "Model",
+        "quantization" => "Quantization",
+        "context" => "Context",
+        "concurrency" => "Users at once",
+        "min_tokens_per_second" => "At least, per user",
+        "max_ttft_ms" => "First token within",
+        "hardware" => "GPU",
+        "gpu_count" => "GPUs",
+        "vram_gib" => "VRAM of one",
+        "region" => "Region",
+        "max_price" => "Price at most",
+        "by" => "Host",
+        "sort" => "Sort by",
+        _ => "",
+    }
 }
 
 impl Form {
@@ -53,14 +80,20 @@ impl Form {
     /// The search that the fields make.
     ///
     /// # Errors
-    /// `invalid_input` with every value that is not of its field's type.
+    /// `invalid_input` with every value that is not of its field's type, and with what is wrong with the others.
     pub fn query(&self) -> Result<Query<ListingQuery>> {
         let mut faults = Faults::default();
+        let mut readable = Vec::new();
         for (name, value) in &self.pairs {
-            faults.take(Query::<ListingQuery>::parse(PATH, &encoded([(name, value)])));
+            let read = faults.take(Query::<ListingQuery>::parse(PATH, &encoded([(name, value)])));
+            readable.extend(read.map(|_| (name, value)));
+        }
+        let query = Query::<ListingQuery>::parse(PATH, &encoded(readable.iter().copied()))?;
+        if readable.len() < self.pairs.len() {
+            faults.take(Search::check(&query));
         }
         faults.finish()?;
-        Query::parse(PATH, &encoded(self.pairs.iter().map(|(name, value)| (name, value))))
+        Ok(query)
     }
 
     /// Keeps what is wrong beside the fields; any other error comes back.
@@ -68,7 +101,12 @@ impl Form {
         if error.code() != Code::InvalidInput {
             return Err(error);
         }
-        self.faults = error.fields().to_vec();
+        for fault in error.fields() {
+            // What follows from a field that could not be read says nothing new about it.
+            if !self.faults.iter().any(|known| known.pointer == fault.pointer) {
+                self.faults.push(fault.clone());
+            }
+        }
         let names = error.extra().get("candidates").and_then(|all| all.as_array()).into_iter().flatten();
         self.candidates = names.filter_map(|one| one.get("name")?.as_str().map(str::to_owned)).collect();
         Ok(())
@@ -81,9 +119,12 @@ impl Form {
     }
 
     /// Every fault with the field it belongs to, which may be none of the form's.
-    pub fn all_faults(&self) -> Vec<(String, String)> {
-        let name = |fault: &FieldError| fault.pointer.trim_start_matches('?').to_owned();
-        self.faults.iter().map(|fault| (name(fault), said(&name(fault), fault))).collect()
+    pub fn all_faults(&self) -> Vec<Said> {
+        let said = |fault: &FieldError| {
+            let name = fault.pointer.trim_start_matches('?').to_owned();
+            Said { label: label(&name), text: said(&name, fault), name }
+        };
+        self.faults.iter().map(said).collect()
     }
 
     /// The same search with other values; an empty one leaves the field out. It begins at the first page.
@@ -113,7 +154,8 @@ impl Form {
             let text = format!("{} at {context} context, {} {users}", self.value("model"), self.value("concurrency"));
             all.push((text, self.without(&WORKLOAD)));
         }
-        let single = ["quantization", "min_tokens_per_second", "max_ttft_ms", "hardware", "gpu_count", "vram_gib", "region", "max_price", "by"];
+        let single =
+            ["quantization", "min_tokens_per_second", "max_ttft_ms", "hardware", "gpu_count", "vram_gib", "region", "max_price", "by"];
         let given = single.iter().filter(|name| self.has(name));
         all.extend(given.map(|name| (said_condition(name, self.value(name)), self.without(&[name]))));
         all.into_iter().map(|(text, form)| (Condition { text, without: form.address() }, form)).collect()

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 use fields::Fields;
-use form::{Condition, Form};
+use form::{Condition, Form, Said};
 use view::{Row, RunLink};
 
 /// How many conditions an empty result tries to do without.
@@ -32,7 +32,7 @@ const RELAXATIONS_MAX: usize = 8;
 struct MarketPage {
     layout: Layout,
     fields: Fields,
-    faults: Vec<(String, String)>,
+    faults: Vec<Said>,
     candidates: Vec<Candidate>,
     conditions: Vec<Condition>,
     found: Option<Found>,
@@ -106,8 +106,9 @@ pub async fn marketplace(ctx: Ctx, given: Query<Vec<(String, String)>>) -> Resul
 }
 
 fn candidates(form: &Form) -> Vec<Candidate> {
-    let Some((field, _)) = form.all_faults().into_iter().find(|(name, _)| name == "hardware" || name == "model") else { return Vec::new() };
-    let candidate = |name: &String| Candidate { path: form.with(&[(&field, name)]).address(), name: name.clone() };
+    let is_name = |fault: &Said| fault.name == "hardware" || fault.name == "model";
+    let Some(fault) = form.all_faults().into_iter().find(is_name) else { return Vec::new() };
+    let candidate = |name: &String| Candidate { path: form.with(&[(&fault.name, name)]).address(), name: name.clone() };
     form.candidates.iter().map(candidate).collect()
 }
 

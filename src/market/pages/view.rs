@@ -138,7 +138,9 @@ pub(super) fn obstacle(listing: &ListingView) -> Option<String> {
             Some(reason) => format!("Taken off the market: {}.", reason.replace('_', " ")),
             None => "Taken off the market.".to_owned(),
         },
-        ListingState::Published if listing.badge == Some(Badge::Measured) => "Taken now: another rental has the machine or has reserved it.".to_owned(),
+        ListingState::Published if listing.badge == Some(Badge::Measured) => {
+            "Taken now: another rental has the machine or has reserved it.".to_owned()
+        }
         ListingState::Published => "Its evidence no longer holds.".to_owned(),
     })
 }
