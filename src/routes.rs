@@ -155,5 +155,9 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
         .service(web::html::asset) // GET /assets/{name}
         .service(benchmarks::pages::runs) // GET /en/runs
         .service(benchmarks::pages::run) // GET /en/runs/{id}
+        .service(market::pages::root) // GET /
+        .service(market::pages::home) // GET /en
+        .service(market::pages::listing) // GET /en/listings/{id}
+        .service(market::pages::marketplace) // GET /en/marketplace
         .service(openapi::openapi_show); // GET /openapi.json
 }

@@ -22,6 +22,7 @@ pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
 pub use document::{Envelope, read_envelope, read_value};
 pub use json::{Unreadable, UnreadableCode};
 pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch};
+pub use pages::{LevelMark, Reading, Rung, StatusMark, ladder, readings};
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;

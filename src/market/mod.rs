@@ -14,6 +14,7 @@ pub mod gate;
 mod input;
 pub mod jobs;
 pub mod model;
+pub mod pages;
 pub mod price;
 mod queries;
 mod quote;

@@ -27,9 +27,27 @@ impl<T> Query<T> {
         self.value
     }
 
+    /// The address of this list at another cursor: path and parameters as bound, and `limit` is the default again.
+    pub fn address(&self, cursor: Option<&str>) -> String {
+        let bound = self.binding.trim_end_matches('?');
+        let Some(cursor) = cursor else { return bound.to_owned() };
+        let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+        format!("{bound}{}cursor={cursor}", if bound.contains('?') { '&' } else { '?' })
+    }
+
     /// What a cursor of this list is bound to: the path and every parameter but `cursor` and `limit`.
     pub fn binding(&self) -> &str {
         &self.binding
+    }
+}
+
+impl<T: DeserializeOwned> Query<T> {
+    /// The same, out of parameters that came another way: a form's, say, without the fields that were left empty.
+    ///
+    /// # Errors
+    /// `invalid_input` with the first fault.
+    pub fn parse(path: &str, query: &str) -> Result<Self> {
+        Ok(Self { value: read(query)?, binding: binding(path, query) })
     }
 }
 

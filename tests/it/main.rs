@@ -17,4 +17,5 @@ mod ledger;
 mod machines;
 mod market;
 mod measure;
+mod pages;
 mod web;

@@ -1,9 +1,12 @@
 //! Pages of runs: the list and one run, with the figures and words of the published page.
 
+mod marks;
 mod view;
 
 use actix_web::{Responder, get};
 use askama::Template;
+
+pub use marks::{LevelMark, Reading, Rung, StatusMark, ladder, readings};
 
 use super::{model::RunView, service};
 use crate::{
@@ -14,31 +17,37 @@ use crate::{
         html::{self, Layout},
     },
 };
-use view::{CheckRow, MatrixRow, MeasurementRow, PrefillLine, Reading, RunLine, Spec};
+use view::{CheckRow, CommandLine, MatrixRow, MeasurementRow, PrefillLine, RunLine, Spec};
 
 #[derive(Template)]
 #[template(path = "runs.html")]
 struct RunsPage {
     layout: Layout,
     rows: Vec<RunLine>,
+    /// The address without the cursor.
+    first: String,
+    is_first: bool,
     next: Option<String>,
 }
 
 #[derive(Template)]
 #[template(path = "run.html")]
-struct RunPage {
+struct RunPage<'a> {
     layout: Layout,
-    status_class: &'static str,
-    status_word: &'static str,
+    status: StatusMark,
+    ladder: Vec<Rung>,
     verdict_word: &'static str,
     checks: Vec<CheckRow>,
     readings: Vec<Reading>,
     specs: Vec<Spec>,
+    command: Vec<CommandLine<'a>>,
     prefill: Vec<PrefillLine>,
     levels: Vec<u32>,
     matrix: Vec<MatrixRow>,
-    all: Vec<MeasurementRow>,
-    run: RunView,
+    shades: Vec<(u8, String)>,
+    kv_limit: Option<String>,
+    all: Vec<Vec<MeasurementRow>>,
+    run: &'a RunView,
 }
 
 /// The list of runs.
@@ -47,26 +56,34 @@ pub async fn runs(ctx: Ctx, query: Query<service::RunListQuery>) -> Result<impl 
     let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
     let (rows, next) = service::list(&ctx, &query, after).await?;
     let next = next.map(|place| cursor::seal(&ctx, query.binding(), &place)).transpose()?;
-    html::page(&RunsPage { layout: Layout::new(&ctx, "runs", "Matrix runs"), rows: rows.iter().map(RunLine::of).collect(), next })
+    html::page(&RunsPage {
+        layout: Layout::new(&ctx, "runs", "Matrix runs"),
+        rows: rows.iter().map(RunLine::of).collect(),
+        first: query.address(None),
+        is_first: query.cursor.is_none(),
+        next: next.map(|cursor| query.address(Some(&cursor))),
+    })
 }
 
 /// One run.
 #[get("/en/runs/{id}")]
 pub async fn run(ctx: Ctx, id: Path<RunId>) -> Result<impl Responder> {
     let run = service::fetch(&ctx, id.into_inner()).await?;
-    let (status_class, status_word) = view::status_words(run.status);
     html::page(&RunPage {
         layout: Layout::new(&ctx, "runs", run.title.clone()),
-        status_class,
-        status_word,
+        status: StatusMark::of(run.status, run.stale_at.is_some()),
+        ladder: ladder(&run.evidence_level),
         verdict_word: view::verdict_word(run.status),
         checks: run.checks.iter().map(CheckRow::of).collect(),
-        readings: view::readings(&run),
+        readings: readings(&run),
         specs: view::specs(&run),
-        prefill: run.prefill.iter().map(PrefillLine::of).collect(),
+        command: view::command(run.launch_command.as_deref().unwrap_or_default()),
+        prefill: view::prefill(&run),
         levels: view::levels(&run),
         matrix: view::matrix(&run),
+        shades: view::shades(&run),
+        kv_limit: view::kv_limit(&run),
         all: view::measurements(&run),
-        run,
+        run: &run,
     })
 }

@@ -2,42 +2,44 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{
-    checks::{Finding, Severity},
-    matrix::{Cell, CellStatus, PrefillRow},
-    model::{RunSummaryView, RunView},
-    verdict::Verdict,
+use super::{
+    super::{
+        checks::{Finding, Severity},
+        matrix::{Cell, CellStatus, PrefillRow},
+        model::{RunSummaryView, RunView},
+        verdict::Verdict,
+    },
+    marks::{LevelMark, StatusMark},
 };
-use crate::web::html::{context, count, figure};
+use crate::web::html::{context, count, date, figure};
 
 /// A run in the list.
 pub(super) struct RunLine {
     pub id: String,
     pub title: String,
     pub summary: String,
-    pub status_class: &'static str,
-    pub status_word: &'static str,
-    pub evidence_level: String,
+    pub status: StatusMark,
+    pub level: LevelMark,
     pub single: String,
     pub peak: String,
     pub prefill: String,
     pub by: String,
+    pub on: String,
 }
 
 impl RunLine {
     pub fn of(run: &RunSummaryView) -> Self {
-        let (status_class, status_word) = status_words(run.status);
         Self {
             id: run.id.to_string(),
             title: run.title.clone(),
             summary: run.summary.clone(),
-            status_class,
-            status_word,
-            evidence_level: run.evidence_level.clone(),
+            status: StatusMark::of(run.status, false),
+            level: LevelMark::of(&run.evidence_level),
             single: figure(run.decode_single_tokens_per_second, 1),
             peak: figure(run.decode_peak_tokens_per_second, 1),
             prefill: figure(run.prefill_peak_tokens_per_second, 0),
             by: run.by.clone(),
+            on: date(&run.created_at),
         }
     }
 }
@@ -60,14 +62,6 @@ impl CheckRow {
     }
 }
 
-/// One of at most five figures at the top.
-pub(super) struct Reading {
-    pub name: String,
-    pub value: String,
-    pub unit: &'static str,
-    pub condition: String,
-}
-
 /// A block of names and values.
 pub(super) struct Spec {
     pub name: &'static str,
@@ -77,13 +71,35 @@ pub(super) struct Spec {
 pub(super) struct PrefillLine {
     pub context: String,
     pub speed: String,
+    /// Length of its bar, in percent of the fastest.
+    pub share: String,
     pub ttft: String,
 }
 
-impl PrefillLine {
-    pub fn of(row: &PrefillRow) -> Self {
-        Self { context: context(row.context_tokens), speed: figure(row.tokens_per_second, 0), ttft: figure(row.ttft_ms, 0) }
-    }
+pub(super) fn prefill(run: &RunView) -> Vec<PrefillLine> {
+    let fastest = run.prefill.iter().filter_map(|row| row.tokens_per_second).fold(0.0_f64, f64::max);
+    let line = |row: &PrefillRow| PrefillLine {
+        context: context(row.context_tokens),
+        speed: figure(row.tokens_per_second, 0),
+        share: share(row.tokens_per_second.unwrap_or(0.0), fastest),
+        ttft: figure(row.ttft_ms, 0),
+    };
+    run.prefill.iter().map(line).collect()
+}
+
+fn share(value: f64, most: f64) -> String {
+    let percent = 100.0 * value / most;
+    format!("{:.1}", if percent.is_finite() { percent } else { 0.0 })
+}
+
+/// A line of the launch command; those that the shell would skip stand back.
+pub(super) struct CommandLine<'a> {
+    pub text: &'a str,
+    pub is_comment: bool,
+}
+
+pub(super) fn command(text: &str) -> Vec<CommandLine<'_>> {
+    text.trim_end().lines().map(|text| CommandLine { text, is_comment: text.trim_start().starts_with('#') }).collect()
 }
 
 pub(super) struct MatrixRow {
@@ -102,20 +118,12 @@ pub(super) struct MatrixCell {
 /// A line of "All measurements".
 pub(super) struct MeasurementRow {
     pub class: &'static str,
-    pub phase: &'static str,
+    /// In full, and for a narrow page.
+    pub phase: (&'static str, &'static str),
     pub context: String,
     pub requests: u32,
     pub status: &'static str,
     pub values: [String; 8],
-}
-
-/// Class and word of a verdict's badge. Only a verified run is Measured.
-pub(super) const fn status_words(status: Verdict) -> (&'static str, &'static str) {
-    match status {
-        Verdict::Verified => ("ok", "Measured"),
-        Verdict::NeedsReview => ("warn", "Needs review"),
-        Verdict::Rejected => ("bad", "Rejected"),
-    }
 }
 
 pub(super) const fn verdict_word(status: Verdict) -> &'static str {
@@ -136,38 +144,6 @@ const fn status_text(status: CellStatus) -> &'static str {
         CellStatus::Skipped => "Skipped",
         CellStatus::NotRun => "Not run",
     }
-}
-
-/// The figures at the top; a queued cell is never a reading.
-pub(super) fn readings(run: &RunView) -> Vec<Reading> {
-    let valid: Vec<&Cell> = run.decode.iter().filter(|c| c.status == CellStatus::Valid).collect();
-    let mut readings = Vec::new();
-    if let Some(cell) = valid.iter().find(|c| c.context_tokens == 0 && c.concurrency == 1) {
-        let condition = format!("TTFT {} ms", figure(cell.ttft_ms, 0));
-        readings.push(reading("One request, no context", figure(cell.total_tokens_per_second, 1), "tok/s", condition));
-    }
-    let speed = |c: &&&Cell| c.total_tokens_per_second.unwrap_or(0.0);
-    if let Some(cell) = valid.iter().max_by(|a, b| speed(a).total_cmp(&speed(b))) {
-        let condition = format!("{} requests, context {}", cell.concurrency, context(cell.context_tokens));
-        readings.push(reading("Best total without a queue", figure(cell.total_tokens_per_second, 1), "tok/s", condition));
-    }
-    if let Some(row) = run.prefill.iter().find(|p| p.tokens_per_second.is_some()) {
-        let name = format!("Prefill at {}", context(row.context_tokens));
-        readings.push(reading(&name, figure(row.tokens_per_second, 0), "tok/s", format!("TTFT {} ms", figure(row.ttft_ms, 0))));
-    }
-    if let Some(cell) = valid.iter().filter(|c| c.concurrency == 1 && c.context_tokens > 0).max_by_key(|c| c.context_tokens) {
-        let name = format!("One request at {}", context(cell.context_tokens));
-        readings.push(reading(&name, figure(cell.total_tokens_per_second, 1), "tok/s", format!("TTFT {} ms", figure(cell.ttft_ms, 0))));
-    }
-    if let Some(at_least) = run.kv_capacity.at_least_tokens {
-        let condition = run.kv_capacity.below_tokens.map_or_else(String::new, |b| format!("and fewer than {}", count(Some(b))));
-        readings.push(reading("KV cache holds", format!("≥ {}", count(Some(at_least))), "tokens", condition));
-    }
-    readings
-}
-
-fn reading(name: &str, value: String, unit: &'static str, condition: String) -> Reading {
-    Reading { name: name.to_owned(), value, unit, condition }
 }
 
 /// Hardware, Engine and Run, each with what is known.
@@ -228,8 +204,7 @@ pub(super) fn levels(run: &RunView) -> Vec<u32> {
 pub(super) fn matrix(run: &RunView) -> Vec<MatrixRow> {
     let levels = levels(run);
     let contexts: Vec<u64> = run.decode.iter().map(|c| c.context_tokens).collect::<BTreeSet<_>>().into_iter().collect();
-    let totals = run.decode.iter().filter_map(|c| c.total_tokens_per_second).filter(|t| *t > 0.0);
-    let range = totals.fold((f64::INFINITY, 0.0_f64), |(low, high), t| (low.min(t), high.max(t)));
+    let range = range(run);
     let at = |row: usize, column: usize| {
         let (context, level) = (contexts.get(row)?, levels.get(column)?);
         run.decode.iter().find(|c| c.context_tokens == *context && c.concurrency == *level)
@@ -242,6 +217,29 @@ pub(super) fn matrix(run: &RunView) -> Vec<MatrixRow> {
     let rows = contexts.iter().enumerate();
     rows.map(|(row, tokens)| MatrixRow { context: context(*tokens), cells: (0..levels.len()).map(|column| cell(row, column)).collect() })
         .collect()
+}
+
+/// Slowest and fastest total of the measured cells; `(∞, 0)` when there is none.
+fn range(run: &RunView) -> (f64, f64) {
+    let measured = run.decode.iter().filter(|c| c.status.is_measured());
+    let totals = measured.filter_map(|c| c.total_tokens_per_second).filter(|t| *t > 0.0);
+    totals.fold((f64::INFINITY, 0.0_f64), |(low, high), t| (low.min(t), high.max(t)))
+}
+
+/// The total from which each shade is used; empty when all cells have one shade.
+pub(super) fn shades(run: &RunView) -> Vec<(u8, String)> {
+    let (low, high) = range(run);
+    let span = (high / low).ln();
+    if !span.is_finite() || span <= 0.0 {
+        return Vec::new();
+    }
+    (1..=8_u8).map(|shade| (shade, figure(Some(low * (span * f64::from(shade - 1) / 8.0).exp()), 0))).collect()
+}
+
+/// Where the KV cache ends, when both bounds are known.
+pub(super) fn kv_limit(run: &RunView) -> Option<String> {
+    let (at_least, below) = (run.kv_capacity.at_least_tokens?, run.kv_capacity.below_tokens?);
+    Some(format!("KV cache limit, between {} and {} tokens", count(Some(at_least)), count(Some(below))))
 }
 
 /// One cell; a line is drawn where its neighbour no longer fits the KV cache.
@@ -275,24 +273,34 @@ fn step(value: f64, low: f64, high: f64) -> u8 {
     (1..=8).rev().find(|s| step >= f64::from(*s)).unwrap_or(1)
 }
 
-/// Every row of the table of all measurements, prefill first.
-pub(super) fn measurements(run: &RunView) -> Vec<MeasurementRow> {
+/// Every row of the table of all measurements: a group for prefill, then one for each context.
+pub(super) fn measurements(run: &RunView) -> Vec<Vec<MeasurementRow>> {
+    let decode = run.decode.chunk_by(|a, b| a.context_tokens == b.context_tokens);
+    let groups = std::iter::once(prefill_rows(run)).chain(decode.map(|cells| cells.iter().map(decode_row).collect()));
+    groups.filter(|group: &Vec<_>| !group.is_empty()).collect()
+}
+
+fn prefill_rows(run: &RunView) -> Vec<MeasurementRow> {
     let dash = || "—".to_owned();
-    let prefill = run.prefill.iter().map(|row| MeasurementRow {
+    let row = |row: &PrefillRow| MeasurementRow {
         class: "",
-        phase: "Prefill",
+        phase: ("Prefill", "Prefill"),
         context: context(row.context_tokens),
         requests: 1,
         status: "Valid",
         values: [figure(row.tokens_per_second, 1), dash(), figure(row.ttft_ms, 0), dash(), dash(), "1".to_owned(), dash(), dash()],
-    });
-    let decode = run.decode.iter().map(|cell| MeasurementRow {
+    };
+    run.prefill.iter().map(row).collect()
+}
+
+fn decode_row(cell: &Cell) -> MeasurementRow {
+    MeasurementRow {
         class: match cell.status {
             CellStatus::Queued => "wait",
             CellStatus::OverCapacity => "over",
             _ => "",
         },
-        phase: "Sustained decode",
+        phase: ("Sustained decode", "Decode"),
         context: context(cell.context_tokens),
         requests: cell.concurrency,
         status: status_text(cell.status),
@@ -306,6 +314,5 @@ pub(super) fn measurements(run: &RunView) -> Vec<MeasurementRow> {
             count(cell.output_tokens),
             figure(cell.measured_seconds, 1),
         ],
-    });
-    prefill.chain(decode).collect()
+    }
 }
