@@ -152,12 +152,12 @@ fn admin_api(config: &mut ServiceConfig) {
 /// Pages and their files.
 pub fn pages(config: &mut actix_web::web::ServiceConfig) {
     config
-        .service(web::html::asset) // GET /assets/{name}
-        .service(benchmarks::pages::runs) // GET /en/runs
-        .service(benchmarks::pages::run) // GET /en/runs/{id}
         .service(market::pages::root) // GET /
+        .service(web::html::asset) // GET /assets/{name}
         .service(market::pages::home) // GET /en
         .service(market::pages::listing) // GET /en/listings/{id}
         .service(market::pages::marketplace) // GET /en/marketplace
+        .service(benchmarks::pages::runs) // GET /en/runs
+        .service(benchmarks::pages::run) // GET /en/runs/{id}
         .service(openapi::openapi_show); // GET /openapi.json
 }
