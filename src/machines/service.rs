@@ -441,10 +441,8 @@ pub(super) async fn probe_watched(ctx: &Ctx, known: &Probed) -> Result<Probed> {
         let mut conn = ctx.db.conn().await?;
         queries::machine_list_watched(&mut conn).await?
     };
-    let asked = watched
-        .into_iter()
-        .filter(|machine| !known.has(machine.id))
-        .map(async |machine| (machine.id, is_alive(ctx, &machine).await));
+    let asked =
+        watched.into_iter().filter(|machine| !known.has(machine.id)).map(async |machine| (machine.id, is_alive(ctx, &machine).await));
     let answers: Vec<(MachineId, bool)> = futures::stream::iter(asked).buffer_unordered(PROBES_AT_ONCE).collect().await;
     let ids = |wanted: bool| answers.iter().filter(|(_, alive)| *alive == wanted).map(|(id, _)| *id).collect();
     Ok(Probed { alive: ids(true), silent: ids(false) })

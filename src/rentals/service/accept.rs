@@ -222,7 +222,11 @@ fn draft(
         fee_posted_micros: Money::ZERO,
         transfer_sequence: 0,
         runway_warned_seconds: None,
-        next_due_at: Some(if span.is_reserved { span.starts_at } else { span.ends_at.map_or(boot_deadline_at, |e| e.min(boot_deadline_at)) }),
+        next_due_at: Some(if span.is_reserved {
+            span.starts_at
+        } else {
+            span.ends_at.map_or(boot_deadline_at, |e| e.min(boot_deadline_at))
+        }),
     })
 }
 

@@ -40,9 +40,8 @@ pub struct Waiting {
 pub async fn list_waiting(ctx: &Ctx) -> Result<Vec<Waiting>> {
     let mut conn = ctx.db.conn().await?;
     let rentals = queries::rental_list_starting(&mut conn, WAITING_MAX).await?;
-    let waiting = |r: &Rental| {
-        Ok(Waiting { rental_id: r.id, machine_id: r.machine_id, is_provisioning: r.status()? == Status::Provisioning })
-    };
+    let waiting =
+        |r: &Rental| Ok(Waiting { rental_id: r.id, machine_id: r.machine_id, is_provisioning: r.status()? == Status::Provisioning });
     rentals.iter().map(waiting).collect()
 }
 
