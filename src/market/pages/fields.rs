@@ -84,7 +84,7 @@ impl Fields {
             max_price: input("max_price", "$/h", "decimal"),
             by: input("by", "", "text"),
             sort: (form.has_workload() || form.has("sort")).then(|| sort(form)),
-            includes_taken: form.value("include_taken") == "true",
+            includes_taken: form.value("include_unavailable") == "true",
         }
     }
 }

@@ -74,7 +74,7 @@ impl Form {
 
     /// Whether anything narrows the search.
     pub fn is_narrowed(&self) -> bool {
-        self.pairs.iter().any(|(name, _)| !["sort", "limit", "cursor", "include_taken"].contains(&name.as_str()))
+        self.pairs.iter().any(|(name, _)| !["sort", "limit", "cursor", "include_unavailable"].contains(&name.as_str()))
     }
 
     /// The search that the fields make.

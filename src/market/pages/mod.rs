@@ -52,7 +52,7 @@ struct Found {
     next: Option<String>,
     is_workload: bool,
     is_narrowed: bool,
-    /// Of the search with taken machines, when it has none.
+    /// Of the search with machines that cannot be rented now, when they are left out.
     with_taken: Option<String>,
 }
 
@@ -124,7 +124,7 @@ async fn search(ctx: &Ctx, form: &Form, query: &Query<ListingQuery>) -> Result<F
         next: page.next_cursor.map(|cursor| form.with(&[("cursor", &cursor)]).address()),
         is_workload: form.has_workload(),
         is_narrowed: form.is_narrowed(),
-        with_taken: (!query.include_taken).then(|| form.with(&[("include_taken", "true")]).address()),
+        with_taken: (!query.include_unavailable).then(|| form.with(&[("include_unavailable", "true")]).address()),
     })
 }
 
@@ -146,8 +146,8 @@ fn heads(form: &Form, query: &ListingQuery) -> Heads {
 /// What an empty search would find without one of its conditions, most first: the condition that excludes most heads the list.
 async fn relaxations(ctx: &Ctx, form: &Form) -> Result<Vec<Relaxation>> {
     let mut ways: Vec<(String, Form)> = form.conditions().into_iter().map(|(c, form)| (format!("Without: {}", c.text), form)).collect();
-    if form.value("include_taken") != "true" {
-        ways.push(("With machines that are taken now".to_owned(), form.with(&[("include_taken", "true")])));
+    if form.value("include_unavailable") != "true" {
+        ways.push(("With machines that cannot be rented now".to_owned(), form.with(&[("include_unavailable", "true")])));
     }
     if form.has_workload() {
         ways.extend((form.value("concurrency") != "1").then(|| ("One user at once".to_owned(), form.with(&[("concurrency", "1")]))));

@@ -74,7 +74,7 @@ pub(super) fn gpu(listing: &ListingView) -> String {
 /// Of each GPU, as the count stands beside the name.
 pub(super) fn vram(listing: &ListingView) -> String {
     let each = if listing.machine.gpu_count > 1 { " each" } else { "" };
-    listing.machine.vram_gib.map_or_else(|| "—".to_owned(), |gib| format!("{} GiB{each}", figure(Some(gib), 0)))
+    listing.machine.vram_gib.map_or_else(|| "—".to_owned(), |gib| format!("{}\u{a0}GiB{each}", figure(Some(gib), 0)))
 }
 
 pub(super) const fn status(badge: Badge) -> StatusMark {
@@ -139,7 +139,7 @@ pub(super) fn obstacle(listing: &ListingView) -> Option<String> {
             None => "Taken off the market.".to_owned(),
         },
         ListingState::Published if listing.badge == Some(Badge::Measured) => {
-            "Taken now: another rental has the machine or has reserved it.".to_owned()
+            "Another rental has the machine or has reserved it, or the machine has been silent for long.".to_owned()
         }
         ListingState::Published => "Its evidence no longer holds.".to_owned(),
     })
