@@ -84,9 +84,13 @@ impl Caller {
     }
 
     /// # Errors
-    /// `forbidden` unless an operator has signed in.
+    /// `forbidden` for a person who is no operator, `insufficient_scope` for a key: no key ever is one.
     pub fn require_operator(&self) -> Result<()> {
-        if self.is_operator { Ok(()) } else { Err(Error::new(Code::Forbidden, "This is for operators who have signed in.")) }
+        match (self.is_operator, self.actor) {
+            (true, Actor::User) => Ok(()),
+            (_, Actor::ApiKey(_)) => Err(Error::new(Code::InsufficientScope, "This is for operators who have signed in.")),
+            (false, Actor::User) => Err(Error::new(Code::Forbidden, "This is for operators.")),
+        }
     }
 }
 

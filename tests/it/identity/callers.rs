@@ -167,7 +167,7 @@ async fn operators_are_people_who_have_signed_in() {
     assert_eq!(code(&caller(&app, &ann.access_token, None).await), Some(Code::Forbidden));
     service::grant_operator(app.ctx(), "@Ann").await.unwrap();
     assert_eq!(code(&caller(&app, &ann.access_token, None).await), None);
-    assert_eq!(code(&caller(&app, &key, None).await), Some(Code::Forbidden));
+    assert_eq!(code(&caller(&app, &key, None).await), Some(Code::InsufficientScope));
     assert_eq!(ann.http.get("/api/v1/me").expect(200).await["is_operator"], true);
     service::revoke_operator(app.ctx(), "ann").await.unwrap();
     assert_eq!(code(&caller(&app, &ann.access_token, None).await), Some(Code::Forbidden));
