@@ -346,3 +346,9 @@ pub struct UploadBody {
     pub notes: Option<String>,
     pub visibility: Option<Visibility>,
 }
+
+/// Payload of the job `run_changed`: which run to look at again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunChanged {
+    pub run_id: RunId,
+}

@@ -5,9 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{RUN_CHANGED, model::RunChanged, service};
+use super::service;
 use crate::{
     base::{Error, Result},
+    benchmarks::{self, model::RunChanged},
     ctx::Ctx,
     db::Conn,
     jobs::{JobHandler, Sweep},
@@ -54,7 +55,7 @@ pub struct RunChangedHandler;
 #[async_trait(?Send)]
 impl JobHandler for RunChangedHandler {
     fn kind(&self) -> &'static str {
-        RUN_CHANGED
+        benchmarks::RUN_CHANGED
     }
     async fn run(&self, ctx: &Ctx, payload: serde_json::Value) -> Result<()> {
         let changed: RunChanged = serde_json::from_value(payload).map_err(Error::internal)?;

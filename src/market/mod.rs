@@ -24,7 +24,3 @@ pub mod state;
 pub mod workload;
 
 pub use jobs::{ListingEvidence, MachineChangedHandler, RunChangedHandler};
-
-/// Kind of the job by which `benchmarks` tells that a run changed: reviewed, made unlisted, stale, or deleted. Payload:
-/// [`model::RunChanged`].
-pub const RUN_CHANGED: &str = "run_changed";

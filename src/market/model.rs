@@ -152,6 +152,20 @@ pub enum Badge {
     Stale,
 }
 
+/// Why a listing cannot be rented now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unavailable {
+    /// It is not on the market.
+    NotPublished,
+    /// What backs it no longer holds; it is about to leave the market.
+    NotMeasured,
+    /// Its machine has not answered for a quarter of an hour.
+    MachineSilent,
+    /// A rental has the machine or has reserved it.
+    Taken,
+}
+
 /// The machine behind a listing. Prices are for all of it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ListedMachine {
@@ -246,6 +260,7 @@ pub struct ListingView {
     pub badge: Option<Badge>,
     /// Whether it can be rented now: published, its machine there, and no rental has the machine now or has reserved it.
     pub available: bool,
+    pub unavailable_because: Option<Unavailable>,
     #[schema(example = "@ada")]
     pub by: String,
     pub machine: ListedMachine,
@@ -279,8 +294,16 @@ impl ListingView {
             false => Badge::Stale,
         });
         let is_valid = listing.valid_until.is_some_and(|until| until > rules.now) && badge == Some(Badge::Measured);
+        let unavailable_because = match state {
+            ListingState::Draft | ListingState::Paused | ListingState::OffMarket => Some(Unavailable::NotPublished),
+            ListingState::Published if !is_valid => Some(Unavailable::NotMeasured),
+            ListingState::Published if listing.is_silent || !machine.has_endpoint => Some(Unavailable::MachineSilent),
+            ListingState::Published if listing.is_taken => Some(Unavailable::Taken),
+            ListingState::Published => None,
+        };
         Ok(Self {
-            available: state == ListingState::Published && is_valid && !listing.is_taken && !listing.is_silent && machine.has_endpoint,
+            available: unavailable_because.is_none(),
+            unavailable_because,
             id: listing.id,
             state,
             off_market_reason: listing.off_market_reason,
@@ -390,10 +413,4 @@ impl ListingTerms {
     pub fn at_quote(self, quote: &QuoteTerms) -> Self {
         Self { price_per_hour: quote.price_per_hour, min_hours: quote.min_hours, max_hours: quote.max_hours, ..self }
     }
-}
-
-/// Payload of the job `run_changed`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct RunChanged {
-    pub run_id: RunId,
 }

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 use super::{
     super::{
-        model::{RunSummaryView, RunView},
+        RUN_CHANGED,
+        model::{RunChanged, RunSummaryView, RunView},
         queries::{self, RunPlace},
         verdict::Verdict,
     },
@@ -15,6 +16,7 @@ use crate::{
     base::{Code, Error, Result, id::RunId},
     ctx::Ctx,
     identity::{self, Act, By, Caller},
+    jobs::{self, Job},
     web::Limit,
 };
 
@@ -66,6 +68,7 @@ pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewReq
         ReviewDecision::Accept => Verdict::Verified,
         ReviewDecision::Reject => Verdict::Rejected,
     };
+    let wall_now = ctx.clock.wall_now();
     ctx.db
         .tx("run_review", async |tx| {
             let now = ctx.business_now(tx).await?;
@@ -84,7 +87,10 @@ pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewReq
                 details: detail,
                 at: now,
             };
-            identity::audit(tx, act).await
+            identity::audit(tx, act).await?;
+            let payload = serde_json::to_value(RunChanged { run_id: id }).map_err(Error::internal)?;
+            let job = Job { kind: RUN_CHANGED, payload, dedupe_key: Some(id.to_string()), run_at: wall_now };
+            jobs::enqueue(tx, job).await
         })
         .await?;
     super::fetch(ctx, id).await

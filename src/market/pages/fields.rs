@@ -53,7 +53,7 @@ pub(super) struct Fields {
     pub max_price: Input,
     pub by: Input,
     pub sort: Option<Select>,
-    pub includes_taken: bool,
+    pub includes_unavailable: bool,
 }
 
 impl Fields {
@@ -84,7 +84,7 @@ impl Fields {
             max_price: input("max_price", "$/h", "decimal"),
             by: input("by", "", "text"),
             sort: (form.has_workload() || form.has("sort")).then(|| sort(form)),
-            includes_taken: form.value("include_unavailable") == "true",
+            includes_unavailable: form.value("include_unavailable") == "true",
         }
     }
 }

@@ -52,8 +52,8 @@ struct Found {
     next: Option<String>,
     is_workload: bool,
     is_narrowed: bool,
-    /// Of the search with machines that cannot be rented now, when they are left out.
-    with_taken: Option<String>,
+    /// Of the search with machines that cannot be rented now, when it has none.
+    with_unavailable: Option<String>,
 }
 
 /// Addresses of the same search in other orders; the order in force is marked.
@@ -124,7 +124,7 @@ async fn search(ctx: &Ctx, form: &Form, query: &Query<ListingQuery>) -> Result<F
         next: page.next_cursor.map(|cursor| form.with(&[("cursor", &cursor)]).address()),
         is_workload: form.has_workload(),
         is_narrowed: form.is_narrowed(),
-        with_taken: (!query.include_unavailable).then(|| form.with(&[("include_unavailable", "true")]).address()),
+        with_unavailable: (!query.include_unavailable).then(|| form.with(&[("include_unavailable", "true")]).address()),
     })
 }
 

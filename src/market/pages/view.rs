@@ -1,7 +1,7 @@
 //! Listings in the words and figures of their pages. Prices are shown exactly; only the price per million tokens is rounded, to three decimals.
 
 use super::super::{
-    model::{Badge, ListingView, WorkloadMatch},
+    model::{Badge, ListingView, Unavailable, WorkloadMatch},
     state::ListingState,
 };
 use crate::{
@@ -23,7 +23,8 @@ pub(super) struct Row {
     pub measured: Option<Measured>,
     pub status: Option<StatusMark>,
     pub level: LevelMark,
-    pub is_taken: bool,
+    /// Why it cannot be rented now, in two words.
+    pub obstacle: Option<&'static str>,
 }
 
 pub(super) struct RunLink {
@@ -63,7 +64,11 @@ fn row(listing: &ListingView, dearest: Money) -> Row {
         measured: listing.matched.as_ref().map(|matched| measured(matched, dearest)),
         status: listing.badge.map(status),
         level: LevelMark::of(listing.run.as_ref().map_or("", |run| &run.evidence_level)),
-        is_taken: !listing.available,
+        obstacle: listing.unavailable_because.map(|because| match because {
+            Unavailable::Taken => "Taken now",
+            Unavailable::MachineSilent => "Not answering",
+            Unavailable::NotPublished | Unavailable::NotMeasured => "Not available",
+        }),
     }
 }
 
@@ -138,10 +143,11 @@ pub(super) fn obstacle(listing: &ListingView) -> Option<String> {
             Some(reason) => format!("Taken off the market: {}.", reason.replace('_', " ")),
             None => "Taken off the market.".to_owned(),
         },
-        ListingState::Published if listing.badge == Some(Badge::Measured) => {
-            "Another rental has the machine or has reserved it, or the machine has been silent for long.".to_owned()
-        }
-        ListingState::Published => "Its evidence no longer holds.".to_owned(),
+        ListingState::Published => match listing.unavailable_because {
+            Some(Unavailable::Taken) => "Taken now: another rental has the machine or has reserved it.".to_owned(),
+            Some(Unavailable::MachineSilent) => "Its machine has not answered for a quarter of an hour.".to_owned(),
+            _ => "Its evidence no longer holds.".to_owned(),
+        },
     })
 }
 

@@ -52,7 +52,7 @@ async fn changed_hardware_is_off_the_market_before_any_job_has_run() {
     ann.http.patch(&path).json(&json!({ "hardware": { "driver": "580.1" } })).expect(200).await;
     let quote = json!({ "listing_id": offer.listing });
     ann.http.post("/api/v1/quotes").json(&quote).expect_problem(409, "listing_not_available").await;
-    assert_eq!(listing(&app, offer.listing).await["available"], false);
+    assert_eq!(listing(&app, offer.listing).await["unavailable_because"], "not_measured");
     app.work().await;
     assert_off(&listing(&app, offer.listing).await, "hardware_changed", "stale");
     // It is no longer in use, and a new run brings it back.
@@ -94,7 +94,8 @@ async fn the_job_of_a_changed_run_needs_no_sweep() {
     app.ctx()
         .db
         .tx("test", async |tx| {
-            let job = rigmark::jobs::Job { kind: rigmark::market::RUN_CHANGED, payload: payload.clone(), dedupe_key: None, run_at: now };
+            let job =
+                rigmark::jobs::Job { kind: rigmark::benchmarks::RUN_CHANGED, payload: payload.clone(), dedupe_key: None, run_at: now };
             rigmark::jobs::enqueue(tx, job).await
         })
         .await
@@ -159,7 +160,7 @@ async fn a_machine_that_is_silent_for_long_leaves_the_default_search_and_comes_b
     assert_eq!((count("").await, body["machine"]["is_answering"].as_bool()), (1, Some(false)));
     app.advance(2 * 60).await;
     let body = listing(&app, offer.listing).await;
-    assert_eq!((body["state"].as_str(), body["available"].as_bool()), (Some("published"), Some(false)));
+    assert_eq!((body["state"].as_str(), body["unavailable_because"].as_str()), (Some("published"), Some("machine_silent")));
     assert_eq!((count("").await, count("?include_unavailable=true").await), (0, 1));
     let listener = std::net::TcpListener::bind(url.strip_prefix("http://").unwrap()).unwrap();
     let config = rigmark::measure::simulated::SimulatedConfig::at_speed("org/model", 500.0, 50_000.0).unwrap();

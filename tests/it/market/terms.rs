@@ -42,7 +42,7 @@ async fn a_taken_listing_leaves_the_default_search() {
     rent(&app, offer.listing).await.unwrap();
     assert_eq!((count("").await, count("?include_unavailable=true").await), (0, 1));
     let body = app.http.get(&format!("/api/v1/listings/{}", offer.listing)).expect(200).await;
-    assert_eq!((body["state"].as_str(), body["available"].as_bool()), (Some("published"), Some(false)));
+    assert_eq!((body["state"].as_str(), body["unavailable_because"].as_str()), (Some("published"), Some("taken")));
     app.ctx().db.tx("test", async |tx| set_taken(tx, offer.listing, false).await).await.unwrap();
     assert_eq!(count("").await, 1);
 }

@@ -33,8 +33,8 @@ async fn the_market_shows_prices_and_badges() {
     );
     assert_in_order(&shown, &["RTX 3090 × 2", "24 GiB each", "0.375"]);
     assert!(!shown.contains("RTX 4090 × 4"), "it is taken");
-    let with_taken = text(&page(&app, "/en/marketplace?include_unavailable=true", 200).await.body);
-    assert_in_order(&with_taken, &["6 machines on the market", "RTX 4090 × 4", "Not free now"]);
+    let with_unavailable = text(&page(&app, "/en/marketplace?include_unavailable=true", 200).await.body);
+    assert_in_order(&with_unavailable, &["6 machines on the market", "RTX 4090 × 4", "Taken now"]);
 }
 
 #[tokio::test]
