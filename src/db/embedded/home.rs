@@ -7,6 +7,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 
@@ -148,7 +149,7 @@ pub(super) fn running_url(data_dir: &Path) -> Result<Option<String>> {
 fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(at(&path))?;
-    match file.try_lock() {
+    match try_lock_for_a_moment(&file) {
         Ok(()) => {}
         Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
         Err(TryLockError::WouldBlock) => {
@@ -163,6 +164,18 @@ fn lock(dir: &Path) -> Result<File> {
     }
     file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(at(&path))?;
     Ok(file)
+}
+
+/// A program that another thread starts holds a copy of every open file between its fork and its exec, and so a lock that was just given back.
+fn try_lock_for_a_moment(file: &File) -> std::result::Result<(), TryLockError> {
+    const TRIES: u32 = 20;
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(50)),
+            other => return other,
+        }
+    }
+    file.try_lock()
 }
 
 fn located(named: &Path) -> Result<PathBuf> {
