@@ -214,7 +214,7 @@ pub fn count(value: Option<u64>) -> String {
 fn thousands(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);
@@ -229,5 +229,5 @@ pub fn date(instant: &DateTime<Utc>) -> String {
 
 /// A context length as people say it: `0`, `500`, `16K`, `248K`.
 pub fn context(tokens: u64) -> String {
-    if tokens >= 1_024 && tokens % 1_024 == 0 { format!("{}K", tokens / 1_024) } else { thousands(&tokens.to_string()) }
+    if tokens >= 1_024 && tokens.is_multiple_of(1_024) { format!("{}K", tokens / 1_024) } else { thousands(&tokens.to_string()) }
 }
