@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     base::{Result, clock::Clock, offload::Offload},
     config::Config,
-    db::{self, Conn, Db},
+    db::{self, Conn, Db, Tx},
     engines::EngineClient,
     integrations::{limits::Limits, pubsub::PubSub},
     jobs::Registry,
@@ -56,5 +56,13 @@ impl Ctx {
     /// The database's own faults.
     pub async fn business_now(&self, conn: &mut Conn) -> Result<DateTime<Utc>> {
         db::business_now(conn, &self.clock).await
+    }
+
+    /// Business time that no move of the sandbox's clock changes before the transaction ends.
+    ///
+    /// # Errors
+    /// The database's own faults.
+    pub async fn business_now_held(&self, tx: &mut Tx<'_>) -> Result<DateTime<Utc>> {
+        db::business_now_held(tx, &self.clock).await
     }
 }

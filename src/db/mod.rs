@@ -183,13 +183,53 @@ pub async fn business_now(conn: &mut Conn, clock: &Clock) -> Result<DateTime<Utc
     Ok(clock.wall_now() + TimeDelta::microseconds(offset))
 }
 
+/// The same, and business time is not moved by hand before the transaction ends: for what begins something that a move of the clock must then
+/// see. It waits while a move chooses its next instant.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn business_now_held(tx: &mut Tx<'_>, clock: &Clock) -> Result<DateTime<Utc>> {
+    use schema::business_clock::dsl;
+    if clock.business_moves() {
+        let held: i64 = dsl::business_clock.select(dsl::offset_microseconds).for_share().first(&mut **tx).await?;
+        return Ok(clock.wall_now() + TimeDelta::microseconds(held));
+    }
+    Ok(clock.wall_now())
+}
+
+/// Keeps others from beginning something by [`business_now_held`] until the transaction ends.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn business_clock_lock(tx: &mut Tx<'_>) -> Result<()> {
+    use schema::business_clock::dsl;
+    let _offset: i64 = dsl::business_clock.select(dsl::offset_microseconds).for_update().first(&mut **tx).await?;
+    Ok(())
+}
+
 /// Moves business time so that it is `now` at this moment. Only forward; sandbox only, which the caller has checked.
 ///
 /// # Errors
 /// The database's own faults.
 pub async fn business_clock_set(conn: &mut Conn, clock: &Clock, now: DateTime<Utc>) -> Result<()> {
+    business_offset_raise(conn, now - clock.wall_now()).await
+}
+
+/// How far business time is ahead of wall time.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn business_offset(conn: &mut Conn) -> Result<TimeDelta> {
+    Ok(TimeDelta::microseconds(offset_fetch(conn).await?))
+}
+
+/// Puts business time so far ahead, unless it is further already; sandbox only, which the caller has checked.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn business_offset_raise(conn: &mut Conn, offset: TimeDelta) -> Result<()> {
     use schema::business_clock::dsl;
-    let offset = (now - clock.wall_now()).num_microseconds().unwrap_or(i64::MAX);
+    let offset = offset.num_microseconds().unwrap_or(i64::MAX);
     diesel::update(dsl::business_clock.filter(dsl::offset_microseconds.lt(offset)))
         .set(dsl::offset_microseconds.eq(offset))
         .execute(conn)

@@ -22,6 +22,9 @@ use crate::{
 /// How often an open answer asks whether it may go on.
 const CHECK_EVERY: Duration = Duration::from_millis(900);
 
+/// Time for the last words before a connection is cut.
+const FLUSH: Duration = Duration::from_millis(20);
+
 /// An answer as it goes out.
 pub type Answer = LocalBoxStream<'static, Result<Bytes>>;
 
@@ -66,6 +69,8 @@ pub fn guard(body: BodyStream, lost: Lost, is_event_stream: bool) -> Answer {
     let pass = move |state: Option<(BodyStream, Lost, Option<Error>)>| async move {
         let (mut body, mut lost, last) = state?;
         if let Some(error) = last {
+            // Breaking off at once would take what was said with it.
+            tokio::time::sleep(FLUSH).await;
             return Some((Err(error), None));
         }
         let (error, is_ours) = tokio::select! {

@@ -46,31 +46,45 @@ async fn advance(ctx: &Ctx, seconds: i64) -> Result<DateTime<Utc>> {
     outcome
 }
 
-/// From event to event until `seconds` have passed.
+/// From event to event until business time is `seconds` further ahead of wall time; what the walk itself takes passes on both clocks.
 async fn walk(ctx: &Ctx, seconds: i64) -> Result<DateTime<Utc>> {
-    let mut now = {
+    let offset = {
         let mut conn = ctx.db.conn().await?;
-        ctx.business_now(&mut conn).await?
+        db::business_offset(&mut conn).await?
     };
-    let target = now + TimeDelta::seconds(seconds);
-    step(ctx, now).await?;
-    while now < target {
-        now = next_stop(ctx, now, target).await?;
-        step(ctx, now).await?;
+    let target = offset + TimeDelta::seconds(seconds);
+    let mut stop = Stop { now: ctx.clock.wall_now() + offset, is_last: false };
+    step(ctx, stop.now).await?;
+    while !stop.is_last {
+        stop = next_stop(ctx, stop.now, target).await?;
+        step(ctx, stop.now).await?;
     }
-    Ok(now)
+    Ok(stop.now)
 }
 
-/// Sets the clock to the next event, at most to `target`.
-async fn next_stop(ctx: &Ctx, now: DateTime<Utc>, target: DateTime<Utc>) -> Result<DateTime<Utc>> {
-    let mut conn = ctx.db.conn().await?;
-    let mut next = target.min(now + STEP_MAX);
-    for sweep in &ctx.registry.sweeps {
-        let due = sweep.next_due(ctx, &mut conn, now).await?;
-        next = due.filter(|due| *due > now).map_or(next, |due| next.min(due));
-    }
-    db::business_clock_set(&mut conn, &ctx.clock, next).await?;
-    Ok(next)
+/// Where the walk stands.
+struct Stop {
+    now: DateTime<Utc>,
+    is_last: bool,
+}
+
+/// Sets the clock to the next event after `now`, or to its target. What begins at the same time either has begun and is an event, or begins
+/// after it.
+async fn next_stop(ctx: &Ctx, now: DateTime<Utc>, target: TimeDelta) -> Result<Stop> {
+    ctx.db
+        .tx("clock_step", async |tx| {
+            db::business_clock_lock(tx).await?;
+            let mut next = now + STEP_MAX;
+            for sweep in &ctx.registry.sweeps {
+                let due = sweep.next_due(ctx, tx, now).await?;
+                next = due.filter(|due| *due > now).map_or(next, |due| next.min(due));
+            }
+            let wall_now = ctx.clock.wall_now();
+            let offset = target.min(next - wall_now);
+            db::business_offset_raise(tx, offset).await?;
+            Ok(Stop { now: wall_now + offset, is_last: offset >= target })
+        })
+        .await
 }
 
 async fn step(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {

@@ -50,7 +50,7 @@ type FirstAnswer = Shared<BoxFuture<'static, Option<String>>>;
 /// How long a run waits for answers. One that takes longer goes on and is picked up by a later run, so that no machine holds up another.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same while the clock is being moved: a machine that is there should not miss its start because of that.
-const PATIENCE_MOVING: Duration = Duration::from_secs(5);
+const PATIENCE_MOVING: Duration = Duration::from_secs(3);
 
 /// Asks the machines of accepted rentals, each again and again until it answers or its time is over. Apart from the meter, which must not wait
 /// for machines.

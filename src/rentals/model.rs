@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -106,17 +106,30 @@ pub struct Running {
     #[diesel(column_name = price_per_hour_micros)]
     pub price_per_hour: Money,
     pub hold_id: HoldId,
+    #[diesel(column_name = max_spend_micros)]
+    pub max_spend: Option<Money>,
+    #[diesel(column_name = gross_posted_micros)]
+    pub gross_posted: Money,
     pub settled_through: Option<DateTime<Utc>>,
     pub next_due_at: Option<DateTime<Utc>>,
 }
 
 impl Running {
+    /// When it will have cost its cap, to the second.
+    pub fn reaches_cap_at(&self) -> Option<DateTime<Utc>> {
+        let left = self.max_spend?.minus(self.gross_posted).ok()?;
+        let seconds = self.price_per_hour.seconds_covered_by(left)?;
+        self.settled_through?.checked_add_signed(TimeDelta::try_seconds(seconds)?)
+    }
+
     pub fn of(rental: &Rental) -> Self {
         Self {
             id: rental.id,
             renter_account_id: rental.renter_account_id,
             price_per_hour: rental.price_per_hour_micros,
             hold_id: rental.hold_id,
+            max_spend: rental.max_spend_micros,
+            gross_posted: rental.gross_posted_micros,
             settled_through: rental.settled_through,
             next_due_at: rental.next_due_at,
         }

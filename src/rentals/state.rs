@@ -195,7 +195,8 @@ pub fn step_running(now: DateTime<Utc>, terms: &Terms, segment: Segment, funds: 
     let exhausted = exhausted_at(terms.price_per_hour, segment, funds.held);
     let reason_of_funds = if funds.at_cap { EndReason::SpendCap } else { EndReason::InsufficientFunds };
     let end = match (terms.ends_at, exhausted) {
-        (Some(deadline), Some(exhausted)) if exhausted < deadline => Some((exhausted, reason_of_funds)),
+        // What lasts to the deadline's last whole second lasts to the deadline.
+        (Some(deadline), Some(exhausted)) if deadline - exhausted >= TimeDelta::seconds(1) => Some((exhausted, reason_of_funds)),
         (Some(deadline), _) => Some((deadline, EndReason::Deadline)),
         (None, Some(exhausted)) => Some((exhausted, reason_of_funds)),
         (None, None) => None,

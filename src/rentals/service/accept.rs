@@ -70,12 +70,10 @@ struct Span {
 /// # Errors
 /// `already_rented`, `insufficient_funds`, `listing_not_available`, `quote_expired`, `invalid_quote`, `invalid_input`.
 pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentRequest) -> Result<RentalView> {
+    let received_at = ctx.business_now_held(tx).await?;
     let quote = match (&request.listing_id, &request.quote) {
         (Some(_), None) => None,
-        (None, Some(quote)) => {
-            let now = ctx.business_now(tx).await?;
-            Some(market::service::open_quote(ctx, now, quote)?)
-        }
+        (None, Some(quote)) => Some(market::service::open_quote(ctx, received_at, quote)?),
         _ => return Err(Error::invalid("/listing_id", "missing_field", "Give listing_id or quote, and not both.")),
     };
     let listing_id = match (&quote, request.listing_id) {
@@ -83,7 +81,6 @@ pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentR
         (None, Some(id)) => id,
         (None, None) => return Err(Error::internal("neither listing nor quote")),
     };
-    let received_at = ctx.business_now(tx).await?;
     let mut terms = market::service::take_terms(ctx, tx, listing_id, received_at).await?;
     // After the listing's lock: what begins now begins after whatever another request has just ended.
     let now = ctx.business_now(tx).await?;

@@ -214,13 +214,14 @@ pub async fn next_due(conn: &mut Conn, ctx: &Ctx, after: DateTime<Utc>) -> Resul
         let runway_seconds = runways.get(&rental.renter_account_id).copied().unwrap_or(0);
         Some(renewal_due(after, due, runway_seconds))
     });
-    Ok(by_itself.into_iter().chain(renewals).min())
+    let caps = running.iter().filter_map(|rental| rental.reaches_cap_at().filter(|due| *due > after));
+    Ok(by_itself.into_iter().chain(renewals).chain(caps).min())
 }
 
 /// Down to the second warning nothing can go wrong between two looks; from there on the holds are renewed one by one.
 fn renewal_due(after: DateTime<Utc>, due: DateTime<Utc>, runway_seconds: i64) -> DateTime<Utc> {
     let [day, hours, minutes] = money::RUNWAY_WARNINGS_SECONDS.map(i64::from);
-    let later = |threshold| after + TimeDelta::seconds(runway_seconds.saturating_sub(threshold).min(i64::from(i32::MAX)));
+    let later = |threshold: i64| after + TimeDelta::seconds(runway_seconds.saturating_sub(threshold));
     match runway_seconds {
         long if long > day => due.max(later(day)),
         medium if medium > hours => due.max(later(hours)),

@@ -29,6 +29,9 @@ const HOLD_MARGIN: TimeDelta = TimeDelta::minutes(10);
 /// Runway at which the renter is warned, longest first (money.md 17).
 pub(super) const RUNWAY_WARNINGS_SECONDS: [i32; 3] = [24 * 3_600, 2 * 3_600, 15 * 60];
 
+/// Long enough to be no reason to worry; a limit for instants.
+const RUNWAY_SECONDS_MAX: i64 = 10 * 365 * 86_400;
+
 /// The id of the rental's next transfer. The counter moves in the same transaction, so a step that is repeated after a crash finds its own.
 fn next_transfer(rental: &mut Rental) -> TransferId {
     rental.transfer_sequence = rental.transfer_sequence.saturating_add(1);
@@ -39,7 +42,7 @@ fn next_transfer(rental: &mut Rental) -> TransferId {
 pub(super) async fn renew_hold(tx: &mut Tx<'_>, rental: &mut Rental, segment: Segment, now: DateTime<Utc>) -> Result<Funds> {
     let terms = rental.terms();
     let mut held = ledger::service::hold_remaining(tx, rental.hold_id).await?;
-    let lasts = state::exhausted_at(terms.price_per_hour, segment, held).is_none_or(|at| at >= now + HOLD_MARGIN);
+    let lasts = state::exhausted_at(terms.price_per_hour, segment, held).is_none_or(|at| at > now + HOLD_MARGIN);
     if !lasts {
         let more = state::renewal(now, HOLD_AHEAD, &terms, segment, rental.gross_posted_micros, held)?;
         if more.is_positive() {
@@ -133,8 +136,8 @@ pub(super) async fn warn_of_short_runway(tx: &mut Tx<'_>, rental: &mut Rental, s
     let mut together = queries::rental_list_running(tx, Some(rental.renter_account_id)).await?;
     together.retain(|other| other.id != rental.id);
     together.push(Running::of(rental));
-    let Some(shared_seconds) = runways(tx, &together, now).await?.get(&rental.renter_account_id).copied() else { return Ok(()) };
-    let mut until = now.checked_add_signed(TimeDelta::seconds(shared_seconds.min(i64::from(i32::MAX)))).unwrap_or(now);
+    let shared_seconds = runways(tx, &together, now).await?.get(&rental.renter_account_id).copied();
+    let mut until = now + TimeDelta::seconds(shared_seconds.unwrap_or(RUNWAY_SECONDS_MAX));
     if let Some(cap) = terms.max_spend {
         let left = cap.minus(rental.gross_posted_micros)?;
         until = state::exhausted_at(terms.price_per_hour, segment, left).map_or(until, |at| at.min(until));
@@ -160,14 +163,23 @@ pub(super) async fn warn_of_short_runway(tx: &mut Tx<'_>, rental: &mut Rental, s
 }
 
 /// For each renter of `running`, which holds all running rentals of each: how many seconds the money lasts that is held for these rentals and
-/// available to all of them together.
+/// available to all of them together. A rental that has reached its cap takes no more of it.
 pub(super) async fn runways(conn: &mut Conn, running: &[Running], now: DateTime<Utc>) -> Result<HashMap<AccountId, i64>> {
     let holds: Vec<HoldId> = running.iter().map(|r| r.hold_id).collect();
     let held = ledger::service::holds_remaining(conn, &holds).await?;
     let mut sums: HashMap<AccountId, (Money, Money)> = HashMap::new();
     for rental in running {
-        let used = rental.settled_through.map_or(0, |settled| (now - settled).num_seconds());
-        let left = held.get(&rental.hold_id).copied().unwrap_or(Money::ZERO).minus(rental.price_per_hour.charge_for_seconds(used)?)?;
+        let held = held.get(&rental.hold_id).copied().unwrap_or(Money::ZERO);
+        let used_seconds = rental.settled_through.map_or(0, |settled| (now - settled).num_seconds());
+        let mut used = rental.price_per_hour.charge_for_seconds(used_seconds)?;
+        if let Some(cap) = rental.max_spend {
+            let beyond_posted = cap.minus(rental.gross_posted)?;
+            if held >= beyond_posted {
+                continue;
+            }
+            used = used.min(beyond_posted);
+        }
+        let left = held.minus(used)?;
         let (funds, rate) = sums.entry(rental.renter_account_id).or_insert((Money::ZERO, Money::ZERO));
         *funds = funds.plus(left)?;
         *rate = rate.plus(rental.price_per_hour)?;
@@ -176,7 +188,7 @@ pub(super) async fn runways(conn: &mut Conn, running: &[Running], now: DateTime<
     for (renter, (funds, rate)) in sums {
         let available = ledger::service::balance(conn, renter).await?.available.max(Money::ZERO);
         if let Some(seconds) = rate.seconds_covered_by(funds.plus(available)?) {
-            runways.insert(renter, seconds);
+            runways.insert(renter, seconds.min(RUNWAY_SECONDS_MAX));
         }
     }
     Ok(runways)

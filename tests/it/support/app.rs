@@ -71,6 +71,12 @@ impl TestApp {
         self.running = Some(running);
     }
 
+    /// Restarts with the workers running by themselves.
+    pub async fn start_workers(&mut self) {
+        self.parts.workers = true;
+        self.restart().await;
+    }
+
     pub fn ctx(&self) -> &Ctx {
         &self.running.as_ref().expect("the app is running").ctx
     }

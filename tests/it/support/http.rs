@@ -26,6 +26,11 @@ impl Http {
         Self { bearer: Some(bearer.into()), ..self.clone() }
     }
 
+    /// The same caller at another address, after a restart.
+    pub fn at(&self, other: &Self) -> Self {
+        Self { base_url: other.base_url.clone(), ..self.clone() }
+    }
+
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
@@ -97,6 +102,14 @@ impl Request {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.text().await.unwrap_or_else(|error| panic!("{what}: the body: {error:?}"));
         Answer { what, status, headers, body }
+    }
+
+    /// The whole answer, or none when the server has gone away.
+    pub async fn try_answer(self) -> Option<Answer> {
+        let response = self.builder.send().await.ok()?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.text().await.ok()?;
+        Some(Answer { what: self.what, status, headers, body })
     }
 
     /// The JSON body of an answer that must have `status`.

@@ -9,6 +9,8 @@ pub mod http;
 mod postgres;
 mod program;
 mod redis;
+pub mod renting;
+pub mod scripted;
 mod selftest;
 mod temp;
 mod wait;
