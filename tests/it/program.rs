@@ -22,10 +22,7 @@ async fn what_was_answered_survives_a_kill_at_any_moment() {
     for round in 0..3 {
         let program = Program::serve(dir.path(), &[]);
         let http = Http::new(&program.base_url);
-        for number in &answered {
-            let login = json!({ "email": format!("user{number}@example.org"), "password": "correct horse battery staple" });
-            http.post("/api/v1/auth/login").json(&login).expect(200).await;
-        }
+        all_log_in(&http, &answered).await;
         let number = round * 10;
         http.post("/api/v1/auth/register").json(&register(number)).expect(201).await;
         answered.push(number);
@@ -36,6 +33,16 @@ async fn what_was_answered_survives_a_kill_at_any_moment() {
         assert_eq!(first.0.status, 201, "{}", first.0.body);
         answered.push(number + 1 + u32::try_from(first.1).unwrap());
         program.kill();
+    }
+    let program = Program::serve(dir.path(), &[]);
+    all_log_in(&Http::new(&program.base_url), &answered).await;
+    assert!(program.interrupt().success());
+}
+
+async fn all_log_in(http: &Http, numbers: &[u32]) {
+    for number in numbers {
+        let login = json!({ "email": format!("user{number}@example.org"), "password": "correct horse battery staple" });
+        http.post("/api/v1/auth/login").json(&login).expect(200).await;
     }
 }
 
