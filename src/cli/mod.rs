@@ -113,14 +113,21 @@ fn block_on(work: impl Future<Output = crate::base::Result<ExitCode>>) -> ExitCo
     };
     match runtime.block_on(work) {
         Ok(code) => code,
-        Err(error) => {
-            eprintln!("rigmark: {error:?}");
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(&error),
     }
 }
 
+/// One line for the operator: what went wrong, and the causes that it does not name itself.
 fn fail(error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("rigmark: {error}");
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{}: {more}", text.trim_end_matches('.'));
+        }
+        cause = error.source();
+    }
+    eprintln!("rigmark: {text}");
     ExitCode::FAILURE
 }

@@ -74,7 +74,9 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
 
     let limits = engine_limits(ctx, machine.as_ref(), challenge.is_some()).await;
     let context = context(ctx, machine.as_ref(), challenge.as_ref(), bytes_seen, limits, now)?;
-    let Incoming { fields, claim, document, original, original_sha256 } = incoming;
+    let Incoming { fields, mut claim, document, original, original_sha256 } = incoming;
+    // A run of a machine is one of its hardware, whether the uploader repeats that or not.
+    claim.hardware = claim.hardware.or_else(|| machine.as_ref().map(claimed_hardware));
     let claim = with_challenged_model(claim, challenge.as_ref())?;
     let (assessment, document_gzip, original_gzip) = tokio::task::spawn_blocking(move || {
         let assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, "/document"))?;
