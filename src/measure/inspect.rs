@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::base::Result;
-use crate::engines::{EngineClient, EngineModel, Target};
+use crate::engines::{EngineClient, EngineModel, SIMULATED_OWNER, Target};
 
 const SCRAPE_SECONDS: u64 = 5;
 
@@ -38,6 +38,13 @@ pub struct EngineFacts {
     pub kv_tokens: u64,
     pub kv_source: String,
     pub max_running: Option<u64>,
+}
+
+impl EngineFacts {
+    /// True for `rigmark simulate-engine`, which names itself.
+    pub fn is_simulated(&self) -> bool {
+        self.model.owned_by.as_deref() == Some(SIMULATED_OWNER)
+    }
 }
 
 /// Gauges and counters at one moment; `None` where the engine has none.

@@ -106,7 +106,11 @@ pub async fn run_matrix(
         cells: Vec::new(),
         prompt_tokens: BTreeMap::new(),
     };
-    let hardware = hardware::nvidia_smi().await;
+    // A simulated engine runs on no GPU: one that happens to be in this computer would contradict the machine that it stands for.
+    let hardware = match run.facts.is_simulated() {
+        true => json!({"nvidia_smi_error": "the engine is a simulated one"}),
+        false => hardware::nvidia_smi().await,
+    };
     let is_complete = tokio::select! {
         biased;
         () = cancel.cancelled() => false,
