@@ -25,17 +25,19 @@ pub(super) async fn prepare(renter: &Session, ended_on: Option<&str>, runs_on: O
         if let Some((id, status)) = rented(renter, listing, "rigmark-demo-ended", &request, &mut notes).await?
             && !is_over(&status)
         {
-            if is_active(renter, &id).await? {
+            if is_active(renter, &id, &mut notes).await? {
                 use_once(renter).await?;
-            } else {
-                notes.push(format!("Rental {id} did not become active within {} s.", ACTIVE_WITHIN.as_secs()));
             }
             renter.post(&format!("/api/v1/rentals/{id}/stop"), &json!({})).await?.success()?;
         }
     }
     if let Some(listing) = runs_on {
         let request = json!({"listing_id": listing, "hours": RENTAL_HOURS});
-        rented(renter, listing, "rigmark-demo-running", &request, &mut notes).await?;
+        if let Some((id, status)) = rented(renter, listing, "rigmark-demo-running", &request, &mut notes).await?
+            && !is_over(&status)
+        {
+            is_active(renter, &id, &mut notes).await?;
+        }
     }
     Ok(notes)
 }
@@ -73,17 +75,18 @@ fn is_over(status: &str) -> bool {
     matches!(status, "ended" | "failed")
 }
 
-/// Waits until the machine has answered.
-async fn is_active(renter: &Session, id: &str) -> Result<bool> {
+/// Waits until the machine has answered; false, with a note, when it does not in time.
+async fn is_active(renter: &Session, id: &str, notes: &mut Vec<String>) -> Result<bool> {
     let start = monotonic();
     while start.elapsed() < ACTIVE_WITHIN {
         let rental = renter.get(&format!("/api/v1/rentals/{id}")).await?;
         match text(&rental, "/status")? {
             "active" => return Ok(true),
-            status if is_over(status) => return Ok(false),
+            status if is_over(status) => break,
             _ => tokio::time::sleep(POLL).await,
         }
     }
+    notes.push(format!("Rental {id} did not become active within {} s.", ACTIVE_WITHIN.as_secs()));
     Ok(false)
 }
 
