@@ -2,7 +2,7 @@
 # Installs what Rigmark needs and this system lacks, as root or through sudo; says what and why. Changes nothing when all is there.
 #
 #   scripts/setup.sh run     what `make run` needs: a C compiler, Rust, PostgreSQL's server programs
-#   scripts/setup.sh test    that, and what the tests need: a Redis server
+#   scripts/setup.sh test    that, and what the tests need: a Redis server, curl and jq
 #
 # No service is started or enabled: Rigmark and its tests run servers of their own, on free ports, beside any that are there.
 set -eu
@@ -128,6 +128,8 @@ if [ "$goal" = test ] || [ -z "${DATABASE_URL:-}" ]; then
 fi
 if [ "$goal" = test ]; then
     have_redis || want "$(redis_package)" "a Redis server, for the tests"
+    have curl || want curl "an HTTP client, for the commands of README.md, which the tests run"
+    have jq || want jq "a JSON tool, for the same"
 fi
 [ -z "$packages" ] || install_packages
 check_rust

@@ -1,9 +1,11 @@
 //! The one integration binary: whole-program checks and a folder for each domain.
 
 mod architecture;
+mod demo;
 mod migrations;
 mod money;
 mod program;
+mod readme;
 mod routes;
 mod schema;
 mod support;
