@@ -46,7 +46,8 @@ pub async fn models(auth: Auth<scope::Inference>, ctx: Ctx) -> Result<impl Respo
     responses((status = 200, body = Object), (status = "default", body = OpenAiError)), security(("bearer" = [])))]
 #[post("/v1/chat/completions")]
 pub async fn chat_completions(auth: Auth<scope::Inference>, body: Json<Passing, CHAT_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
-    let passage = service::chat(&ctx, &auth.caller, &body).await?;
+    // Out of its wrapper at once: a large body holds one of a few permits, and an answer may take minutes.
+    let passage = service::chat(&ctx, &auth.caller, body.into_inner()).await?;
     let mut response = HttpResponse::build(StatusCode::from_u16(passage.status).map_err(Error::internal)?);
     if let Some(kind) = passage.content_type {
         response.insert_header((header::CONTENT_TYPE, kind));

@@ -156,14 +156,15 @@ pub struct Passage {
 /// # Errors
 /// `invalid_input` for a body without a model, `not_found` for a model out of reach, `ambiguous_name` with the names to choose from,
 /// `engine_unreachable`, `engine_error`, and the loss of the right to an answer that has not begun.
-pub async fn chat(ctx: &Ctx, caller: &Caller, body: &Passing) -> Result<Passage> {
+pub async fn chat(ctx: &Ctx, caller: &Caller, body: Passing) -> Result<Passage> {
     let asked = body.model().ok_or_else(|| Error::invalid("/model", "missing_field", "The body must name a model."))?;
     let chosen = choose(ctx, caller, &asked).await?;
     let target = machines::service::target(ctx, &chosen.machine)?;
     let mut lost = right::watch(ctx.clone(), caller.clone(), chosen.rental);
-    let request = Bytes::from(body.with_model(&chosen.name.served));
+    let (request, is_stream) = (Bytes::from(body.with_model(&chosen.name.served)), body.is_stream());
+    drop(body);
     let response = tokio::select! {
-        response = ctx.engines.chat(&target, request, body.is_stream()) => response?,
+        response = ctx.engines.chat(&target, request, is_stream) => response?,
         error = &mut lost => return Err(error),
     };
     if matches!(response.status, 401 | 403) {

@@ -34,6 +34,17 @@ impl SignsOfLife {
     }
 }
 
+/// What is found before a move stands for all of it, so a machine that did not answer is asked once more: a busy computer may have missed it.
+async fn probe_twice(ctx: &Ctx, known: &Probed) -> Result<Probed> {
+    let mut answered = service::probe_watched(ctx, known).await?;
+    answered.silent.clear();
+    let mut known = known.clone();
+    known.extend(answered.clone());
+    let again = service::probe_watched(ctx, &known).await?;
+    answered.extend(again);
+    Ok(answered)
+}
+
 #[async_trait(?Send)]
 impl Sweep for SignsOfLife {
     fn name(&self) -> &'static str {
@@ -43,7 +54,7 @@ impl Sweep for SignsOfLife {
         Duration::from_secs(15)
     }
     async fn before_advance(&self, ctx: &Ctx) -> Result<()> {
-        let probed = service::probe_watched(ctx, &Probed::default()).await?;
+        let probed = probe_twice(ctx, &Probed::default()).await?;
         self.set_moving(Some(probed));
         Ok(())
     }
@@ -57,7 +68,7 @@ impl Sweep for SignsOfLife {
             return service::note_probed(ctx, &probed, now).await;
         };
         // Machines that came under watch during the move.
-        let new = service::probe_watched(ctx, &known).await?;
+        let new = probe_twice(ctx, &known).await?;
         known.extend(new);
         service::note_probed(ctx, &known, now).await?;
         self.remember(known);

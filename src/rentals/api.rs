@@ -47,7 +47,12 @@ pub struct RentalListQuery {
 #[post("/api/v1/rentals")]
 pub async fn rental_create(auth: Auth<scope::RentalsWrite>, idem: Idem, body: Json<RentRequest>, ctx: Ctx) -> Result<impl Responder> {
     let claim = idem.claim(auth.caller.account_id, &body);
-    idempotency::once(&ctx, claim, async |tx| Ok((StatusCode::CREATED, service::accept(&ctx, tx, &auth.caller, &body).await?))).await
+    let model = service::served_model(&ctx, &body).await;
+    let accept = async |tx: &mut crate::db::Tx<'_>| {
+        let view = service::accept(&ctx, tx, &auth.caller, &body, model.as_deref()).await?;
+        Ok((StatusCode::CREATED, view))
+    };
+    idempotency::once(&ctx, claim, accept).await
 }
 
 /// List rentals

@@ -171,7 +171,7 @@ pub struct RentalEvent {
 pub struct Access {
     /// The endpoint's address, to be given to any OpenAI client.
     pub base_url: String,
-    /// The model to ask for; null until the machine has answered once.
+    /// The model to ask for; what the engine said last before the machine has answered its first token, or null.
     pub model: Option<String>,
 }
 

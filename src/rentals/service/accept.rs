@@ -65,11 +65,35 @@ struct Span {
     whole_seconds: Option<i64>,
 }
 
-/// Rents a machine.
+/// The model that the machine's engine serves as far as is known, for the answer to the request: the renter can write the first call before the
+/// machine has started. Asked before the transaction; whatever goes wrong here is no reason to refuse.
+pub async fn served_model(ctx: &Ctx, request: &RentRequest) -> Option<String> {
+    let model = async {
+        let quoted = match &request.quote {
+            Some(quote) => {
+                let mut conn = ctx.db.conn().await?;
+                let now = ctx.business_now(&mut conn).await?;
+                Some(market::service::open_quote(ctx, now, quote)?.listing_id)
+            }
+            None => request.listing_id,
+        };
+        let Some(listing) = quoted else { return Ok(None) };
+        let machine = market::service::show(ctx, None, listing).await?.machine.id;
+        let machine = {
+            let mut conn = ctx.db.conn().await?;
+            machines::service::fetch(&mut conn, machine).await?
+        };
+        let served = ctx.engines.models_lately(&machines::service::target(ctx, &machine)?).await;
+        Ok::<_, Error>(served.and_then(|models| models.first().cloned()))
+    };
+    model.await.ok().flatten()
+}
+
+/// Rents a machine. `model` is what its engine is thought to serve.
 ///
 /// # Errors
 /// `already_rented`, `insufficient_funds`, `listing_not_available`, `quote_expired`, `invalid_quote`, `invalid_input`.
-pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentRequest) -> Result<RentalView> {
+pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentRequest, model: Option<&str>) -> Result<RentalView> {
     let received_at = ctx.business_now_held(tx).await?;
     let quote = match (&request.listing_id, &request.quote) {
         (Some(_), None) => None,
@@ -93,7 +117,7 @@ pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentR
     let quoted_hours = quote.and_then(|quote| quote.hours);
     let span = check(request, quoted_hours, &terms, now)?;
     let fee_basis_points = identity::service::entitlements(ctx, tx, terms.host_account_id).await?.fee_basis_points;
-    let rental = draft(ctx, caller, request, &terms, &span, fee_basis_points, now)?;
+    let rental = Rental { model: model.map(str::to_owned), ..draft(ctx, caller, request, &terms, &span, fee_basis_points, now)? };
     store(tx, caller, &rental, &terms, span.whole_seconds, now).await?;
     view::one(ctx, tx, rental).await
 }

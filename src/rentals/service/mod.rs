@@ -26,7 +26,7 @@ use crate::{
     machines,
 };
 
-pub use accept::{RentRequest, accept};
+pub use accept::{RentRequest, accept, served_model};
 pub use extend::{ExtendRequest, extend};
 pub use start::{Waiting, activate, first_answer, list_waiting, note_provisioning};
 

@@ -95,6 +95,21 @@ async fn a_client_that_leaves_cancels_the_engines_work() {
     }
 }
 
+/// Large requests whose answers take long hold nothing that others need.
+#[tokio::test]
+async fn many_large_requests_wait_for_their_answers_at_once() {
+    let engine = Scripted::start(&["m"]).await;
+    let (stage, _) = rented_at(&engine.url).await;
+    engine.chat(Manner::Wait);
+    let mut form = ask("m", 1);
+    form["messages"][0]["content"] = json!("x".repeat(1_200_000));
+    let posts: Vec<_> = (0..12).map(|_| stage.renter.http.post("/v1/chat/completions").json(&form).answer()).collect();
+    let all = tokio::spawn(futures::future::join_all(posts));
+    wait_for("all requests at the engine", Duration::from_secs(60), async || engine.open() == 12).await;
+    engine.chat(Manner::Answer(200, completion("yes")));
+    assert!(all.await.unwrap().iter().all(|answer| answer.status == 200));
+}
+
 /// Starts a long answer, does something, and says how long the answer went on after it, with its text.
 async fn interrupted(http: &Http, form: Value, act: impl Future<Output = ()>) -> (String, Duration) {
     let client = http.clone();

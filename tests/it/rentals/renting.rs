@@ -14,7 +14,7 @@ async fn renting_takes_the_machine_and_holds_the_first_hour() {
     assert_eq!((&rental["status"], &rental["price_per_hour"], &rental["hold"]), (&json!("held"), &json!("3.60"), &json!("3.60")));
     assert_eq!((&rental["renter"], &rental["host"], &rental["currency"]), (&json!("@renter"), &json!("@host"), &json!("usd")));
     assert_eq!((&rental["spend"], &rental["ends_at"], &rental["end_reason"]), (&json!("0.00"), &Value::Null, &Value::Null));
-    assert_eq!(rental["access"]["base_url"], format!("{}/v1", stage.app.http.base_url()));
+    assert_eq!(rental["access"], json!({ "base_url": format!("{}/v1", stage.app.http.base_url()), "model": "org/model" }));
     assert_eq!(balance(&stage.renter).await, ("6.40".to_owned(), "3.60".to_owned()));
     assert!(!stage.is_available().await);
     let search = stage.app.http.get("/api/v1/listings").expect(200).await;

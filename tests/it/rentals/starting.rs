@@ -45,6 +45,7 @@ async fn a_machine_that_never_answers_costs_nothing_and_is_counted() {
         assert_eq!(instant(&failed["ended_at"]) - instant(&failed["starts_at"]), TimeDelta::seconds(600));
         assert_eq!(balance(&stage.renter).await, ("10.00".to_owned(), "0.00".to_owned()));
         assert_eq!(start_failures(&stage, &offer).await, failures + 1);
+        assert_eq!(stage.stop(&rental).await, failed, "over is over");
         // Free at once.
         engine.chat(Manner::Answer(200, completion("yes")));
         let next = stage.rent(json!({ "listing_id": offer.listing })).await;
