@@ -85,7 +85,7 @@ pub async fn stop(ctx: &Ctx, caller: &Caller, id: RentalId) -> Result<RentalView
             if rental.status()?.is_over() {
                 return Ok(());
             }
-            settle::stop(tx, &mut rental, reason, at, &ctx.config.tunables).await
+            settle::stop(tx, &mut rental, reason, received_at, at, &ctx.config.tunables).await
         })
         .await?;
     fetch(ctx, account, id).await

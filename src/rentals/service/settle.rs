@@ -174,12 +174,9 @@ async fn close_segment(tx: &mut Tx<'_>, rental: &mut Rental, row: &mut SegmentRo
     queries::segment_update(tx, row).await
 }
 
-/// Ends the rental as of `at`: the least length where it is owed, the rest of the hold back, the machine free. The caller holds the listing's
+/// Ends the rental as of `at`: the rest of the hold back, the machine free. The caller holds the listing's
 /// lock: a reservation that is just being accepted is either counted here or sees the machine free.
 async fn end(tx: &mut Tx<'_>, rental: &mut Rental, reason: EndReason, at: DateTime<Utc>) -> Result<()> {
-    if rental.active_at.is_some() && rental.paused_at.is_none() {
-        money::charge_least_length(tx, rental, reason, at).await?;
-    }
     money::release(tx, rental, at).await?;
     let status = if reason == EndReason::BootTimeout { Status::Failed } else { Status::Ended };
     rental.move_to(status)?;
@@ -204,19 +201,26 @@ pub(super) fn watch_reason(rental: &Rental) -> String {
     rental.id.to_string()
 }
 
-/// Stops a rental as of `at`, in any state but over, after it has been settled. What was used is billed while the machine was there: through
-/// its last sign when it fails, else through `at`.
-pub(super) async fn stop(tx: &mut Tx<'_>, rental: &mut Rental, reason: EndReason, at: DateTime<Utc>, tunables: &Tunables) -> Result<()> {
-    rental.stop_requested_at.get_or_insert(at);
+/// Stops a rental whose stop came in at `received_at`, in any state but over, after it has been settled through `at`: the same instant unless
+/// another step was faster. What was used is billed while the machine was there: through its last sign when it fails, else through `at`.
+pub(super) async fn stop(
+    tx: &mut Tx<'_>,
+    rental: &mut Rental,
+    reason: EndReason,
+    received_at: DateTime<Utc>,
+    at: DateTime<Utc>,
+    tunables: &Tunables,
+) -> Result<()> {
+    rental.stop_requested_at.get_or_insert(received_at);
     if rental.status()? == Status::Active && rental.paused_at.is_none() {
         let mut row = open_segment(tx, rental).await?;
         let signs = signs(tx, rental, tunables).await?;
-        let is_failing = signs.failing_since.is_some();
-        let there_until = if is_failing { at.min(signs.last_seen_at).max(row.started_at) } else { at };
+        let is_there = signs.failing_since.is_none();
+        let there_until = if is_there { at } else { at.min(signs.last_seen_at).max(row.started_at) };
         close_segment(tx, rental, &mut row, there_until).await?;
-        if is_failing {
-            // As if the silence had been long enough already: no least length is owed for a machine that is not there.
-            rental.paused_at = Some(there_until);
+        // Not for a machine that is not there, nor when the first token came after the stop.
+        if is_there && rental.active_at.is_some_and(|active_at| active_at <= received_at) {
+            money::charge_least_length(tx, rental, reason, at).await?;
         }
     }
     end(tx, rental, reason, at).await?;

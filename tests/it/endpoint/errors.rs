@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{ask, rented, streamed};
-use crate::support::TestApp;
 use crate::support::hosts::{RunRow, machine, person, published};
 use crate::support::http::Answer;
 use crate::support::renting::Stage;
 use crate::support::scripted::{Manner, Scripted};
+use crate::support::{Gone, TestApp};
 
 #[track_caller]
 fn assert_shape(answer: &Answer, status: u16, code: &str) -> Value {
@@ -83,6 +83,7 @@ async fn an_engine_that_is_not_there_is_a_bad_gateway() {
     let offer = published(&stage.app, &stage.host, &url, "1", &RunRow::default()).await;
     stage.rent_active(json!({ "listing_id": offer.listing })).await;
     drop(engine);
+    let _gone = Gone::at(&url).await;
     for form in [ask("m", 1), streamed("m", 1)] {
         let answer = stage.renter.http.post("/v1/chat/completions").json(&form).answer().await;
         let body = assert_shape(&answer, 502, "engine_unreachable");

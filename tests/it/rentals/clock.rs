@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use rigmark::base::clock;
+use rigmark::base::{clock, secret::Secret};
 use serde_json::json;
 
 use crate::support::hosts::{RunRow, engine, published};
 use crate::support::renting::{Stage, credit, event_kinds, instant, micros, rental_id, request, seconds_between, start};
+use crate::support::{Gone, TestApp, wait_for};
 
 #[tokio::test]
 async fn an_hour_of_rental_passes_in_a_moment() {
@@ -118,8 +119,7 @@ async fn a_month_of_many_rentals() {
     }
     let mut lost = Vec::new();
     for (rental, engine) in dead {
-        engine.stop().await;
-        lost.push(rental);
+        lost.push((rental, Gone::engine(engine).await));
     }
     let begun = clock::monotonic();
     stage.app.advance(30 * 86_400).await;
@@ -131,7 +131,7 @@ async fn a_month_of_many_rentals() {
         let seconds = seconds_between(&running["active_at"], &running["settled_through"]);
         assert!(seconds >= 30 * 86_400 - 60, "{running}");
     }
-    for rental in &lost {
+    for (rental, _gone) in &lost {
         let over = stage.fetch(rental).await;
         assert_eq!(over["end_reason"], "host_lost");
         assert!(instant(&over["ended_at"]) - instant(&over["active_at"]) < TimeDelta::hours(1), "{over}");
@@ -152,7 +152,7 @@ async fn a_move_whose_client_leaves_is_finished() {
     stage.app.advance(60).await;
     let passed = stage.now().await - before;
     assert!(passed >= TimeDelta::seconds(60), "{passed}");
-    crate::support::wait_for("the first move", Duration::from_secs(60), async || {
+    wait_for("the first move", Duration::from_secs(60), async || {
         let now = stage.now().await;
         stage.app.work().await;
         now - before >= TimeDelta::seconds(86_460)
@@ -160,4 +160,41 @@ async fn a_move_whose_client_leaves_is_finished() {
     .await;
     assert_eq!(stage.fetch(&rental).await["status"], "active");
     stage.assert_books().await;
+}
+
+/// One process serves and moves the clock, another has the workers: what it does in between harms nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_of_another_process_take_no_jump_for_a_silence() {
+    let stage = Stage::new("100000").await;
+    let (url, keys) = (stage.app.database.url().to_owned(), stage.app.ctx().config.keys.clone());
+    let _workers = TestApp::with_workers(|config| {
+        config.database_url = Some(Secret::new(url));
+        config.keys = keys;
+    })
+    .await;
+    let rental = stage.rent(json!({ "max_spend": "9000" })).await;
+    wait_for("the first token", Duration::from_secs(30), async || stage.fetch(&rental).await["status"] == "active").await;
+    for _ in 0..8 {
+        let form = json!({ "advance_seconds": 100_000 });
+        stage.renter.http.post("/api/v1/sandbox/clock").json(&form).expect(200).await;
+        let other = stage.rent_elsewhere_for("0.5").await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stage.stop(&other).await;
+        assert_ne!(stage.fetch(&other).await["end_reason"], "boot_timeout");
+    }
+    let running = stage.fetch(&rental).await;
+    assert_eq!((&running["status"], &running["paused_at"]), (&json!("active"), &json!(null)));
+    assert!(micros(&running["spend"]) >= 800_000_000, "{running}");
+    let kinds = event_kinds(&stage, &rental).await;
+    assert!(kinds.iter().all(|kind| !["paused", "resumed"].contains(&kind.as_str())), "{kinds:?}");
+    stage.stop(&rental).await;
+    stage.assert_books().await;
+}
+
+impl Stage {
+    /// A rental of another machine, up to this cap.
+    async fn rent_elsewhere_for(&self, max_spend: &str) -> serde_json::Value {
+        let other = published(&self.app, &self.host, self.engine.url(), "3.60", &RunRow::default()).await;
+        self.rent(json!({ "listing_id": other.listing, "max_spend": max_spend })).await
+    }
 }

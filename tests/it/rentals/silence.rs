@@ -1,28 +1,18 @@
 //! Machines that fall silent: the clock stops at the last sign of life, goes on with the next, and ends after a while.
 
-use std::net::TcpListener;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use rigmark::base::id::MachineId;
-use rigmark::measure::simulated::{self, SimulatedConfig, SimulatedEngine};
 use serde_json::json;
 
+use crate::support::Gone;
 use crate::support::hosts::{RunRow, published};
 use crate::support::renting::{Stage, balance, event_kinds, instant, micros, seconds_between};
 use crate::support::scripted::{Manner, Scripted, model_list};
 
-/// Takes the stage's engine away; it comes back with [`come_back`].
-async fn fall_silent(stage: &mut Stage) -> String {
+/// Takes the stage's engine away.
+async fn fall_silent(stage: &mut Stage) -> Gone {
     let spare = crate::support::hosts::engine();
-    let engine = std::mem::replace(&mut stage.engine, spare);
-    let url = engine.url().to_owned();
-    engine.stop().await;
-    url
-}
-
-fn come_back(url: &str) -> SimulatedEngine {
-    let listener = TcpListener::bind(url.strip_prefix("http://").unwrap()).unwrap();
-    simulated::start_on(SimulatedConfig::at_speed("org/model", 500.0, 50_000.0).unwrap(), listener).unwrap()
+    Gone::engine(std::mem::replace(&mut stage.engine, spare)).await
 }
 
 async fn last_seen(stage: &Stage, machine: MachineId) -> DateTime<Utc> {
@@ -35,7 +25,7 @@ async fn a_silent_host_is_not_paid_for_the_silence_and_then_lost() {
     let rental = stage.rent_active(json!({})).await;
     stage.app.advance(1_000).await;
     let seen = last_seen(&stage, stage.offer.machine).await;
-    fall_silent(&mut stage).await;
+    let _gone = fall_silent(&mut stage).await;
     // Not yet silent enough: nothing is billed beyond the last sign.
     stage.app.advance(20).await;
     let running = stage.fetch(&rental).await;
@@ -67,7 +57,7 @@ async fn one_move_over_a_lost_host_ends_at_the_right_instant() {
     let rental = stage.rent_active(json!({ "hours": 10 })).await;
     stage.app.advance(1_000).await;
     let seen = last_seen(&stage, stage.offer.machine).await;
-    fall_silent(&mut stage).await;
+    let _gone = fall_silent(&mut stage).await;
     stage.app.advance(20 * 86_400).await;
     let over = stage.fetch(&rental).await;
     assert_eq!((&over["end_reason"], instant(&over["ended_at"]) - seen), (&json!("host_lost"), TimeDelta::seconds(900)));
@@ -81,9 +71,9 @@ async fn a_machine_that_comes_back_is_billed_from_then_on() {
     let rental = stage.rent_active(json!({})).await;
     stage.app.advance(600).await;
     let seen = last_seen(&stage, stage.offer.machine).await;
-    let url = fall_silent(&mut stage).await;
+    let gone = fall_silent(&mut stage).await;
     stage.app.advance(300).await;
-    let _engine = come_back(&url);
+    let _engine = gone.come_back().await;
     stage.app.work().await;
     let back = last_seen(&stage, stage.offer.machine).await;
     let resumed = stage.fetch(&rental).await;
@@ -110,7 +100,7 @@ async fn a_stop_in_the_silence_bills_to_the_last_sign_and_owes_no_least_length()
     let rental = stage.rent_active(json!({})).await;
     stage.app.advance(600).await;
     let seen = last_seen(&stage, stage.offer.machine).await;
-    fall_silent(&mut stage).await;
+    let _gone = fall_silent(&mut stage).await;
     // Failing, but not for a minute yet.
     stage.app.advance(30).await;
     let stopped = stage.stop(&rental).await;
@@ -127,9 +117,9 @@ async fn the_least_length_does_not_charge_for_a_silence_before() {
     stage.terms(json!({ "min_hours": 1 })).await;
     let rental = stage.rent_active(json!({})).await;
     stage.app.advance(600).await;
-    let url = fall_silent(&mut stage).await;
+    let gone = fall_silent(&mut stage).await;
     stage.app.advance(600).await;
-    let _engine = come_back(&url);
+    let _engine = gone.come_back().await;
     stage.app.advance(60).await;
     stage.stop(&rental).await;
     let usage = stage.usage(&rental).await;
@@ -171,7 +161,7 @@ async fn a_stop_after_an_outage_asks_the_machine_first() {
     stage.advance_without_workers(3_000).await;
     let stopped = stage.stop(&there).await;
     assert!(micros(&stopped["spend"]) >= 3_000_000, "{stopped}");
-    fall_silent(&mut stage).await;
+    let _gone = fall_silent(&mut stage).await;
     let stopped = stage.stop(&gone).await;
     assert!(micros(&stopped["spend"]) < 100_000, "{stopped}");
     stage.assert_books().await;
@@ -184,7 +174,7 @@ async fn a_deadline_passes_in_the_silence_too() {
     let rental = stage.rent_active(json!({ "hours": 1 })).await;
     stage.app.advance(3_300).await;
     let seen = last_seen(&stage, stage.offer.machine).await;
-    fall_silent(&mut stage).await;
+    let _gone = fall_silent(&mut stage).await;
     stage.app.advance(3_600).await;
     let over = stage.fetch(&rental).await;
     assert_eq!((&over["end_reason"], &over["ended_at"]), (&json!("deadline"), &over["ends_at"]));
@@ -200,7 +190,7 @@ async fn machines_that_answer_are_not_made_silent_by_one_that_does_not() {
     let other = published(&stage.app, &stage.host, other_engine.url(), "3.60", &RunRow::default()).await;
     let lost = stage.rent_active(json!({})).await;
     let alive = stage.rent_active(json!({ "listing_id": other.listing })).await;
-    fall_silent(&mut stage).await;
+    let _gone = fall_silent(&mut stage).await;
     stage.app.advance(86_400).await;
     assert_eq!(stage.fetch(&lost).await["end_reason"], "host_lost");
     let running = stage.fetch(&alive).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::hosts::{Offer, RunRow, published};
 use crate::support::renting::{Stage, balance, event_kinds, instant, rental_id, start};
 use crate::support::scripted::{Manner, Scripted, completion, model_list};
-use crate::support::wait_for;
+use crate::support::{Gone, wait_for};
 
 async fn start_failures(stage: &Stage, offer: &Offer) -> i64 {
     stage.host.http.get(&format!("/api/v1/machines/{}", offer.machine)).expect(200).await["start_failures"].as_i64().unwrap()
@@ -59,7 +59,9 @@ async fn a_machine_that_never_answers_costs_nothing_and_is_counted() {
 async fn a_machine_whose_engine_is_gone_fails_too() {
     let stage = Stage::new("10").await;
     let (engine, offer) = scripted(&stage).await;
+    let url = engine.url.clone();
     drop(engine);
+    let _gone = Gone::at(&url).await;
     let rental = stage.rent(json!({ "listing_id": offer.listing })).await;
     stage.app.advance(3_600).await;
     let failed = stage.fetch(&rental).await;
@@ -140,15 +142,21 @@ async fn a_stop_before_the_first_token_is_free_wherever_it_falls() {
 /// The worker asks while the renter stops, over and over: active and billed, or free; never in between.
 #[tokio::test]
 async fn a_stop_at_the_instant_of_the_first_token_is_one_or_the_other() {
-    let stage = Stage::new("10").await;
-    for _ in 0..15 {
+    let stage = Stage::new("1000").await;
+    stage.terms(json!({ "min_hours": 1 })).await;
+    for round in 0..25 {
         let rental = stage.rent(json!({})).await;
-        let (stopped, ()) = tokio::join!(stage.stop(&rental), stage.app.work());
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(round * 3)).await;
+            stage.stop(&rental).await
+        };
+        let (stopped, ()) = tokio::join!(stop, stage.app.work());
         assert_eq!(stopped["status"], "ended");
         stage.app.work().await;
         let later = stage.fetch(&rental).await;
         assert_eq!(later, stopped);
-        assert!(!later["active_at"].is_null() || later["spend"] == "0.00", "{later}");
+        let spent = later["spend"].as_str().unwrap();
+        assert!(["0.00", "3.60"].contains(&spent) && (spent == "0.00" || !later["active_at"].is_null()), "{later}");
     }
     stage.assert_books().await;
 }

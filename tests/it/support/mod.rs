@@ -4,6 +4,7 @@
 
 mod app;
 mod exit;
+mod gone;
 pub mod hosts;
 pub mod http;
 mod postgres;
@@ -17,6 +18,7 @@ mod wait;
 
 pub use app::TestApp;
 pub use exit::at_exit;
+pub use gone::Gone;
 pub use postgres::{Postgres, TestDatabase, postgres};
 pub use program::Program;
 pub use redis::{RedisServer, TestRedis, redis};

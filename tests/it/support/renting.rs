@@ -192,6 +192,8 @@ UNION ALL SELECT r.id || ': fee posted ' || r.fee_posted_micros || ' but the led
         JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.rental_id = r.id AND t.code = 'rental_charge' AND a.kind = 'platform:fees') x
     WHERE x.fee <> r.fee_posted_micros
 UNION ALL SELECT r.id || ': a charge without a first token' FROM rentals r WHERE r.active_at IS NULL AND r.gross_posted_micros <> 0
+UNION ALL SELECT r.id || ': billed although it was stopped before its first token' FROM rentals r
+    WHERE r.active_at > r.stop_requested_at AND r.gross_posted_micros > 0
 UNION ALL SELECT r.id || ': more charged than the seconds cost' FROM rentals r WHERE r.end_reason IS DISTINCT FROM 'renter_stopped'
     AND r.gross_posted_micros > r.price_per_hour_micros::numeric * (SELECT coalesce(sum(extract(epoch FROM
         coalesce(s.ended_at, r.settled_through) - s.started_at)), 0) FROM rental_segments s WHERE s.rental_id = r.id) / 3600
