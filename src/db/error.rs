@@ -1,13 +1,27 @@
-//! The database's faults as `base::Error`: constraint violations become answers by the constraint's name, all else is `internal`.
+//! The database's faults as `base::Error`: constraint violations become answers by the constraint's name, a server that has gone away is
+//! `unavailable`, all else is `internal`.
 
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 
 impl From<DieselError> for Error {
     fn from(error: DieselError) -> Self {
-        Self::internal(error)
+        if is_gone(&error) { unavailable(error) } else { Self::internal(error) }
     }
+}
+
+/// The server stopped, or is starting: the same request a moment later may succeed.
+pub(super) fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new(Code::Unavailable, "The database cannot be reached.").with_source(source).with_retry_after(1)
+}
+
+/// The driver has no kind for this: its texts, and PostgreSQL's (57P01 to 57P03).
+fn is_gone(error: &DieselError) -> bool {
+    const TEXTS: [&str; 4] =
+        ["connection closed", "error communicating with the server", "terminating connection", "the database system is"];
+    let DieselError::DatabaseError(_, info) = error else { return false };
+    TEXTS.iter().any(|text| info.message().starts_with(text))
 }
 
 fn diesel_error(error: &Error) -> Option<&DieselError> {

@@ -18,7 +18,7 @@ use diesel_async::{
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
-use crate::base::{Code, Error, Result, clock::Clock};
+use crate::base::{Error, Result, clock::Clock};
 pub use error::OnConstraint;
 
 pub type Conn = AsyncPgConnection;
@@ -51,7 +51,7 @@ impl Db {
     /// # Errors
     /// `unavailable` when none can be had.
     pub async fn conn(&self) -> Result<Pooled> {
-        self.primary.get().await.map_err(unavailable)
+        self.primary.get().await.map_err(error::unavailable)
     }
 
     /// A connection of the caller's own, which never goes back to the pool: what its session holds (an advisory lock) ends when it is dropped,
@@ -69,7 +69,7 @@ impl Db {
     /// `unavailable` when none can be had.
     pub async fn read(&self) -> Result<Pooled> {
         match &self.replica {
-            Some(replica) => replica.get().await.map_err(unavailable),
+            Some(replica) => replica.get().await.map_err(error::unavailable),
             None => self.conn().await,
         }
     }
@@ -135,10 +135,6 @@ fn pool(url: &str, size: usize) -> Result<deadpool::Pool<Conn>> {
         .create_timeout(Some(std::time::Duration::from_secs(5)))
         .build()
         .map_err(Error::internal)
-}
-
-fn unavailable(error: deadpool::PoolError) -> Error {
-    Error::new(Code::Unavailable, "The database cannot be reached.").with_source(error).with_retry_after(1)
 }
 
 /// An open transaction. Dereferences to the connection for queries.

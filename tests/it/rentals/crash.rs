@@ -176,3 +176,45 @@ async fn finish(program: Program, data_dir: &Path) {
     assert_eq!(available["data"].as_array().unwrap().len(), 3);
     assert_books(&mut connect(data_dir).await).await;
 }
+
+fn database_pid(data_dir: &Path) -> Option<i32> {
+    let text = std::fs::read_to_string(data_dir.join("postgres/cluster/postmaster.pid")).ok()?;
+    text.lines().next()?.trim().parse().ok()
+}
+
+/// Case 10, the database's part: its server is killed while a rental runs; the deadline is kept and nobody is answered with a fault afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_databases_end_ends_no_rental_and_moves_no_deadline() {
+    let dir = TempDir::new_in_memory();
+    let engine = engine();
+    let program = Program::serve(dir.path(), &[]);
+    let listings = set_up(&program, dir.path(), &engine).await;
+    let http = login(&program, "one").await;
+    let form = json!({ "listing_id": listings[0], "hours": 1 });
+    let rental = http.post("/api/v1/rentals").idempotency_key("k").json(&form).expect(201).await;
+    let path = format!("/api/v1/rentals/{}", rental["id"].as_str().unwrap());
+    wait_for("the first token", Duration::from_secs(30), async || http.get(&path).expect(200).await["status"] == "active").await;
+    http.post("/api/v1/sandbox/clock").json(&json!({ "advance_seconds": 3_000 })).expect(200).await;
+    for _ in 0..2 {
+        let pid = database_pid(dir.path()).unwrap();
+        // SAFETY: a system call on values.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+        // Whoever asks meanwhile is told to come again.
+        wait_for("the database", Duration::from_secs(60), async || {
+            let answer = http.get(&path).answer().await;
+            assert!(answer.status == 200 || answer.json()["code"] == "unavailable", "{}", answer.body);
+            database_pid(dir.path()).is_some_and(|now| now != pid) && http.get("/readyz").answer().await.status == 200
+        })
+        .await;
+        let again = join_all((0..30).map(|_| http.get(&path).answer())).await;
+        let faults: Vec<&str> = again.iter().filter(|a| a.status != 200).map(|a| a.body.as_str()).collect();
+        assert!(faults.is_empty(), "{faults:#?}");
+        assert_eq!(again[0].json()["status"], "active");
+    }
+    http.post("/api/v1/sandbox/clock").json(&json!({ "advance_seconds": 3_000 })).expect(200).await;
+    let over = http.get(&path).expect(200).await;
+    assert_eq!((&over["end_reason"], &over["ended_at"]), (&json!("deadline"), &over["ends_at"]));
+    assert_eq!(over["spend"], "3.60");
+    assert_books(&mut connect(dir.path()).await).await;
+    assert!(program.interrupt().success());
+}
