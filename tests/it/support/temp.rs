@@ -1,7 +1,9 @@
 //! Directories of one test run, and sweeping those that killed runs left.
 //!
-//! The name holds the id of the process, so that a sweep spares the directories of runs that are still going.
+//! A directory is locked while its run goes on, so that a sweep spares it. The id of the process in its name would not do alone: a run in a
+//! container of its own may see the directory but not the process.
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -12,7 +14,7 @@ const MEMORY: &str = "/dev/shm";
 const MEMORY_BYTES_MIN: u64 = 4_000_000_000;
 
 /// A directory that other users can pass through (as root, PostgreSQL runs as another user); removed when dropped.
-pub struct TempDir(PathBuf);
+pub struct TempDir(PathBuf, #[expect(dead_code, reason = "held for its lock")] File);
 
 impl TempDir {
     pub fn new() -> Self {
@@ -30,8 +32,10 @@ impl TempDir {
         let name = format!("{PREFIX}{}-{:08x}", std::process::id(), rand::random::<u32>());
         let path = parent.join(name);
         std::fs::create_dir(&path).unwrap();
+        let lock = File::open(&path).unwrap();
+        lock.lock().unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o711)).unwrap();
-        Self(path)
+        Self(path, lock)
     }
 
     /// For the exit hook of a static directory, which is never dropped.
@@ -55,7 +59,8 @@ pub(super) fn sweep() {
     for entry in parents.iter().flat_map(std::fs::read_dir).flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        let is_gone = owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        if is_gone && File::open(entry.path()).is_ok_and(|dir| dir.try_lock().is_ok()) {
             remove(&entry.path());
         }
     }
