@@ -62,7 +62,8 @@ impl Display {
         if let Some(bar) = &at.bar {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
-            bar.set_message(if done < of { next } else { "checked and uploaded".to_owned() });
+            let left = format!("{next}, about {} s left", seconds_left.max(1.0).round());
+            bar.set_message(if done < of { left } else { "measured".to_owned() });
         }
         self.tell(&mut state);
     }
