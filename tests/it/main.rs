@@ -2,6 +2,7 @@
 
 mod architecture;
 mod demo;
+mod foreign;
 mod migrations;
 mod money;
 mod program;

@@ -10,7 +10,7 @@ mod mail;
 mod organizations;
 mod passwords;
 mod registration;
-mod routes;
+pub mod routes;
 mod scopes;
 mod sessions;
 

@@ -123,6 +123,11 @@ fn operations() -> Vec<(String, String)> {
     paths.iter().flat_map(|(path, item)| methods(item).into_iter().map(|method| (method, path.clone()))).collect()
 }
 
+/// Method and path of what asks who is calling.
+pub fn private_operations() -> Vec<(&'static str, &'static str)> {
+    ROUTES.iter().filter(|(.., whom)| !matches!(whom, Everybody | Proof)).map(|(method, path, _)| (*method, *path)).collect()
+}
+
 #[test]
 fn the_table_and_the_routes_are_the_same() {
     let mut table: Vec<(String, String)> = ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();

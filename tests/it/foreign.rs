@@ -1,0 +1,251 @@
+//! Every private operation, called by an account that owns nothing of what it names (cases.md 22). An operation without a row fails, and so
+//! does a row without an operation.
+
+use serde_json::{Value, json};
+
+use crate::identity::routes::private_operations;
+use crate::support::TestApp;
+use crate::support::hosts::{self, Person, person};
+use crate::support::http::{Answer, Http};
+use crate::support::renting::Stage;
+
+/// What an operation does for somebody else's account.
+#[derive(Clone, Copy)]
+enum Stranger {
+    /// What the request names does not exist for them: 404.
+    Hidden,
+    /// Nothing of others can be named: it acts for the caller, and shows nothing of theirs.
+    Own,
+    /// The same, and the row's request is refused for a fault of its own, so that the row touches nothing (a clock that moves is everybody's).
+    OwnFault(u16),
+    /// Operators only: 403.
+    Forbidden,
+}
+use Stranger::{Forbidden, Hidden, Own, OwnFault};
+
+/// Method, path, body, what a stranger gets. Names in braces stand for things of [`Owned`].
+const ROWS: &[(&str, &str, &str, Stranger)] = &[
+    ("post", "/api/v1/auth/email-confirmation", "", Own),
+    ("get", "/api/v1/me", "", Own),
+    ("patch", "/api/v1/me", r#"{"display_name": "Mallory"}"#, Own),
+    ("post", "/api/v1/me/password", r#"{"current_password": "wrong", "new_password": "another horse battery"}"#, OwnFault(401)),
+    ("get", "/api/v1/me/invitations", "", Own),
+    ("get", "/api/v1/api-keys", "", Own),
+    ("post", "/api/v1/api-keys", r#"{"name": "mine", "scopes": ["account:read"]}"#, Own),
+    ("delete", "/api/v1/api-keys/{key}", "", Hidden),
+    ("get", "/api/v1/organizations", "", Own),
+    ("post", "/api/v1/organizations", r#"{"handle": "den"}"#, Own),
+    ("patch", "/api/v1/organizations/{guild}", r#"{"display_name": "Taken"}"#, Hidden),
+    ("get", "/api/v1/organizations/{guild}/members", "", Hidden),
+    ("patch", "/api/v1/organizations/{guild}/members/{member}", r#"{"role": "member"}"#, Hidden),
+    ("delete", "/api/v1/organizations/{guild}/members/{member}", "", Hidden),
+    ("get", "/api/v1/organizations/{guild}/invitations", "", Hidden),
+    ("post", "/api/v1/organizations/{guild}/invitations", r#"{"handle": "mallory", "role": "owner"}"#, Hidden),
+    ("post", "/api/v1/organizations/{guild}/invitations/{invitation}/accept", "", Hidden),
+    ("delete", "/api/v1/organizations/{guild}/invitations/{invitation}", "", Hidden),
+    ("post", "/api/v1/machines", r#"{"name": "mine", "hardware": {"gpu": "RTX 3090", "gpu_count": 1}}"#, Own),
+    ("get", "/api/v1/machines", "", Own),
+    ("get", "/api/v1/machines/{machine}", "", Hidden),
+    ("patch", "/api/v1/machines/{machine}", r#"{"name": "taken"}"#, Hidden),
+    ("delete", "/api/v1/machines/{machine}", "", Hidden),
+    ("post", "/api/v1/listings", r#"{"machine_id": "{machine}", "price_per_hour": "0.01"}"#, Hidden),
+    ("patch", "/api/v1/listings/{draft}", r#"{"price_per_hour": "0.01"}"#, Hidden),
+    ("post", "/api/v1/listings/{draft}/publish", "", Hidden),
+    ("post", "/api/v1/listings/{draft}/pause", "", Hidden),
+    ("get", "/api/v1/me/listings", "", Own),
+    ("post", "/api/v1/quotes", r#"{"listing_id": "{draft}"}"#, Hidden),
+    ("post", "/api/v1/machines/{machine}/challenges", "{}", Hidden),
+    ("get", "/api/v1/challenges/{challenge}", "", Hidden),
+    ("post", "/api/v1/matrix-runs", r#"{"document": {document}, "machine_id": "{machine}", "challenge_id": "{challenge}"}"#, Hidden),
+    ("post", "/api/v1/rentals", r#"{"listing_id": "{draft}"}"#, Hidden),
+    ("get", "/api/v1/rentals", "", Own),
+    ("get", "/api/v1/rentals/{rental}", "", Hidden),
+    ("post", "/api/v1/rentals/{rental}/stop", "", Hidden),
+    ("post", "/api/v1/rentals/{rental}/extend", r#"{"hours": 1}"#, Hidden),
+    ("get", "/api/v1/rentals/{rental}/usage", "", Hidden),
+    ("get", "/api/v1/rentals/{rental}/events", "", Hidden),
+    ("get", "/api/v1/balance", "", Own),
+    ("get", "/api/v1/ledger-entries", "", Own),
+    ("get", "/api/v1/statements", "", Own),
+    ("get", "/api/v1/statements.csv", "", Own),
+    ("get", "/api/v1/statements.html", "", Own),
+    ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
+    ("get", "/api/v1/sandbox/clock", "", Own),
+    ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
+    ("get", "/api/v1/admin/review-queue", "", Forbidden),
+    ("post", "/api/v1/admin/matrix-runs/{run}/review", r#"{"decision": "reject", "reason": "no"}"#, Forbidden),
+    ("get", "/v1/models", "", Own),
+    ("post", "/v1/chat/completions", r#"{"model": "{model}", "messages": [{"role": "user", "content": "Hello"}]}"#, Hidden),
+];
+
+#[test]
+fn every_private_operation_has_a_row() {
+    let mut rows: Vec<String> = ROWS.iter().map(|(method, path, ..)| format!("{method} {}", shape(path))).collect();
+    let mut operations: Vec<String> = private_operations().iter().map(|(method, path)| format!("{method} {}", shape(path))).collect();
+    rows.sort();
+    operations.sort();
+    assert_eq!(operations, rows, "the operations, and the rows of {}", file!());
+}
+
+/// The path whatever its parameters are called.
+fn shape(path: &str) -> String {
+    path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+/// The things of a host, a renter and an organization, as texts to put into requests.
+struct Owned {
+    stage: Stage,
+    names: Vec<(&'static str, String)>,
+    /// Texts that belong in no answer to a stranger.
+    secrets: Vec<String>,
+}
+
+impl Owned {
+    async fn new() -> Self {
+        let stage = Stage::new("10.00").await;
+        let host = &stage.host;
+        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned();
+        let rental = text(&stage.rent_active(json!({})).await["id"]);
+        let machine = hosts::machine(host, Some(stage.engine.url())).await.to_string();
+        let draft = text(
+            &host.http.post("/api/v1/listings").json(&json!({ "machine_id": machine, "price_per_hour": "1.00" })).expect(201).await["id"],
+        );
+        let form = json!({ "model": "org/model", "quantization": "mxfp4" });
+        let challenge = text(&host.http.post(&format!("/api/v1/machines/{machine}/challenges")).json(&form).expect(201).await["id"]);
+        let key = host.http.post("/api/v1/api-keys").json(&json!({ "name": "theirs", "scopes": ["account:read"] })).expect(201).await;
+        host.http.post("/api/v1/organizations").json(&json!({ "handle": "guild" })).expect(201).await;
+        let form = json!({ "handle": "renter", "role": "admin" });
+        let invitation = text(&host.http.post("/api/v1/organizations/guild/invitations").json(&form).expect(201).await["id"]);
+        let model = "@host/garage/org/model".to_owned();
+        let document = include_str!("../documents/reference-run.json").to_owned();
+        let secrets = vec![
+            rental.clone(),
+            machine.clone(),
+            draft.clone(),
+            challenge.clone(),
+            invitation.clone(),
+            text(&key["id"]),
+            stage.engine.url().to_owned(),
+            "host@example.org".to_owned(),
+            "renter@example.org".to_owned(),
+        ];
+        let names = vec![
+            ("key", text(&key["id"])),
+            ("guild", "guild".to_owned()),
+            ("member", "host".to_owned()),
+            ("invitation", invitation),
+            ("machine", machine),
+            ("draft", draft),
+            ("challenge", challenge),
+            ("run", stage.offer.run.to_string()),
+            ("rental", rental),
+            ("model", model),
+            ("document", document),
+        ];
+        Self { stage, names, secrets }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    }
+
+    async fn call(&self, http: &Http, row: &(&str, &str, &str, Stranger), account: Option<&str>) -> Answer {
+        let (method, path, body, _) = row;
+        let mut request = http.request(method.to_uppercase().parse().unwrap(), &self.fill(path)).idempotency_key("foreign");
+        if !body.is_empty() {
+            request = request.header("Content-Type", "application/json").body(self.fill(body));
+        }
+        if let Some(account) = account {
+            request = request.header("Rigmark-Account", account);
+        }
+        request.answer().await
+    }
+
+    /// Everything that its owners see of what could be touched.
+    async fn state(&self) -> Vec<Value> {
+        let mut seen = Vec::new();
+        for (owner, paths) in [
+            (
+                &self.stage.host,
+                &[
+                    "machines",
+                    "me/listings",
+                    "api-keys",
+                    "organizations/guild",
+                    "organizations/guild/members",
+                    "organizations/guild/invitations",
+                    "balance",
+                    "me",
+                ][..],
+            ),
+            (&self.stage.renter, &["rentals", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),
+        ] {
+            for path in paths {
+                seen.push(owner.http.get(&format!("/api/v1/{path}")).expect(200).await);
+            }
+        }
+        seen
+    }
+
+    fn assert_shows_nothing(&self, row: &str, answer: &Answer) {
+        for secret in &self.secrets {
+            assert!(!answer.body.contains(secret.as_str()), "{row} shows {secret} to a stranger: {}", answer.body);
+        }
+    }
+}
+
+fn code(answer: &Answer) -> String {
+    let body: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    body["code"].as_str().or_else(|| body["error"]["code"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_foreign_account_finds_nothing_shows_nothing_and_changes_nothing() {
+    let owned = Owned::new().await;
+    let mallory = person(&owned.stage.app, "mallory").await;
+    let before = owned.state().await;
+    for row in ROWS {
+        let answer = owned.call(&mallory.http, row, None).await;
+        let name = format!("{} {}", row.0, row.1);
+        let (status, code) = (answer.status.as_u16(), code(&answer));
+        let expected = match row.3 {
+            Hidden => status == 404 && ["not_found", "model_not_found"].contains(&code.as_str()),
+            Forbidden => (status, code.as_str()) == (403, "forbidden"),
+            Own => status < 300,
+            OwnFault(fault) => status == fault,
+        };
+        assert!(expected, "{name}, a foreign account: {status} {code}: {}", answer.body);
+        owned.assert_shows_nothing(&name, &answer);
+    }
+    assert_eq!(owned.state().await, before, "what others own was changed");
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_there_for_its_owner() {
+    let owned = Owned::new().await;
+    for row in ROWS.iter().filter(|row| row.0 == "get" && matches!(row.3, Hidden)) {
+        let path = owned.fill(row.1);
+        let mut statuses = Vec::new();
+        for owner in [&owned.stage.host, &owned.stage.renter] {
+            // The head only: a stream of events does not end.
+            statuses.push(owner.http.get(&path).send().await.status().as_u16());
+        }
+        assert!(statuses.contains(&200), "{path}: {statuses:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_acts_for_an_account_that_is_not_theirs() {
+    let owned = Owned::new().await;
+    let mallory = person(&owned.stage.app, "mallory").await;
+    let before = owned.state().await;
+    for row in ROWS {
+        for account in ["@guild", "@host"] {
+            let answer = owned.call(&mallory.http, row, Some(account)).await;
+            let name = format!("{} {} for {account}", row.0, row.1);
+            assert!(answer.status == 404 && code(&answer) == "not_found", "{name}: {} {}", answer.status, answer.body);
+            owned.assert_shows_nothing(&name, &answer);
+        }
+    }
+    assert_eq!(owned.state().await, before, "what others own was changed");
+}
