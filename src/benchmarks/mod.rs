@@ -1,7 +1,8 @@
 //! Benchmarks: documents, matrices, checks, verdicts and challenges.
 //!
-//! Owns the way from bytes to a verdict. Everything here is pure: no database, no clock, no network. A document is parsed once, redacted
-//! first, and judged on the redacted copy (evidence.md 0), so that `rigmark verify` repeats offline what the service said.
+//! Owns the way from bytes to a verdict, and the runs and challenges that come of it. What leads to a verdict ([`assess()`] and all it uses) is
+//! pure: no database, no clock, no network. A document is parsed once, redacted first, and judged on the redacted copy, so that
+//! `rigmark verify` repeats offline what the service said. Only `service`, `queries` and `api` know the rest of the world.
 
 pub mod assess;
 pub mod challenge;

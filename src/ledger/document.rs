@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use super::model::{Statement, StatementLine};
 use crate::{
     base::{Error, Money, Result},
-    web::html,
+    web::{html, inert_text},
 };
 
 /// Whose statement it is.
@@ -51,7 +51,7 @@ fn record(line: &StatementLine) -> Result<[String; 10]> {
         line.key.day.to_string(),
         line.code.as_str().to_owned(),
         line.rental.map(|id| id.to_string()).unwrap_or_default(),
-        line.payment.as_deref().map(escaped).unwrap_or_default(),
+        line.payment.as_deref().map(inert_text).unwrap_or_default(),
         line.transfer_count.to_string(),
         credit.map(|amount| amount.to_string()).unwrap_or_default(),
         charge.map(|amount| amount.to_string()).unwrap_or_default(),
@@ -63,12 +63,6 @@ fn record(line: &StatementLine) -> Result<[String; 10]> {
 /// The amount as a credit or as a charge, positive either way.
 fn sides(amount: Money) -> Result<(Option<Money>, Option<Money>)> {
     Ok(if amount.is_negative() { (None, Some(amount.negated()?)) } else { (Some(amount), None) })
-}
-
-/// A text that begins like a formula gets an apostrophe, so that a spreadsheet shows it instead of running it. Amounts need none: a number
-/// with a minus is a number.
-fn escaped(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { format!("'{text}") } else { text.to_owned() }
 }
 
 fn instant(at: DateTime<Utc>) -> String {

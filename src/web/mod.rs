@@ -13,6 +13,7 @@
 pub mod api;
 pub mod body;
 pub mod client;
+mod csv;
 pub mod cursor;
 pub mod edge;
 pub mod etag;
@@ -37,6 +38,7 @@ use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
 
 pub use body::RawBody;
 pub use client::{client_address, request_id};
+pub use csv::inert_text;
 pub use idempotency::Idem;
 pub use json::Json;
 pub use openapi::{

@@ -11,18 +11,18 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
         return findings;
     }
     for row in input.measured() {
-        if row.raw.aggregate_tps.is_some_and(|tps| has_decimals(tps, DECIMALS)) {
+        if row.raw.aggregate_tps.is_some_and(|tps| is_rounded_to(tps, DECIMALS)) {
             let message = "The total is a round number: it was typed or rounded, not computed.";
             findings.push(Finding::suspicious("total_rounded", message).at(row.at));
         }
-        if row.raw.measurement_seconds.is_some_and(|seconds| !has_decimals(seconds, 1e6)) {
+        if row.raw.measurement_seconds.is_some_and(|seconds| !is_rounded_to(seconds, 1e6)) {
             let message = "The measured seconds have more decimals than the tool writes.";
             findings.push(Finding::suspicious("unexpected_digits", message).at(row.at));
         }
     }
     for row in &input.document.prefill {
         let rate = row.tok_per_sec.is_some_and(|rate| rate.fract() != 0.0);
-        let seconds = row.ttft_seconds.is_some_and(|seconds| !has_decimals(seconds, 1e3));
+        let seconds = row.ttft_seconds.is_some_and(|seconds| !is_rounded_to(seconds, 1e3));
         if rate || seconds {
             let at = CellRef { phase: Phase::Prefill, context_tokens: row.context_tokens, concurrency: 1 };
             let message = "A prefill rate or time has more decimals than the tool writes.";
@@ -32,8 +32,9 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Whether a number is a whole multiple of one over `scale`, as far as a float can tell.
-fn has_decimals(value: f64, scale: f64) -> bool {
+/// Whether a number is a whole multiple of one over `scale`. Reading the decimals and scaling them are off by half a unit in the last place
+/// each; any wider tolerance would call an honest total of 100,000 tok/s round.
+fn is_rounded_to(value: f64, scale: f64) -> bool {
     let scaled = value * scale;
-    (scaled - scaled.round()).abs() <= 1e-9 * scaled.abs().max(1.0)
+    (scaled - scaled.round()).abs() <= 2.0 * f64::EPSILON * scaled.abs()
 }

@@ -22,7 +22,7 @@ use crate::{
     ctx::Ctx,
     db::Conn,
     identity,
-    web::Limit,
+    web::{Limit, inert_text},
 };
 
 /// Filters of the list of runs, as in the address.
@@ -332,15 +332,10 @@ fn decode_record(cell: &Cell) -> [String; 14] {
         text(cell.output_tokens),
         text(cell.measured_seconds),
         String::new(),
-        cell.failure.as_deref().map(escaped).unwrap_or_default(),
+        cell.failure.as_deref().map(inert_text).unwrap_or_default(),
     ]
 }
 
 fn text<T: ToString>(value: Option<T>) -> String {
     value.map(|v| v.to_string()).unwrap_or_default()
-}
-
-/// A cell that begins like a formula gets an apostrophe, so that a spreadsheet shows it instead of running it.
-fn escaped(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
 }

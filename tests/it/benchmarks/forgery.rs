@@ -307,3 +307,19 @@ fn genuine_cells_that_failed_stay_notes() {
     assert_eq!(CellStatus::Error.as_str(), "error");
     assert_eq!(verdict(&reference()), Verdict::Verified);
 }
+
+#[test]
+fn a_total_is_round_when_it_has_few_digits_and_not_when_it_is_large() {
+    let total = |tps: f64| {
+        forged("reference-run.json", |document| {
+            let index = cell(document, 16_384, 8);
+            document["results"][index]["aggregate_tps"] = json!(tps);
+        })
+    };
+    for quotient in [1_000_000.0 / 7.0, 987_654.0 / 3.1, 123_457.0 / 1.003, 250_001.0 / 29.997] {
+        assert!(!has(&findings(&total(quotient)), "total_rounded"), "{quotient}");
+    }
+    for typed in [143_000.5, 318_598.065, 0.125, 8_334.259] {
+        assert!(has(&findings(&total(typed)), "total_rounded"), "{typed}");
+    }
+}
