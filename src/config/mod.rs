@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
+use ipnet::IpNet;
 
 use crate::base::{Error, Result, secret::Secret};
 
@@ -62,6 +63,10 @@ pub struct ServeArgs {
     /// The address users see, without a trailing slash. Default: http:// and the bind address.
     #[arg(long, help_heading = "Addresses and files", env = "RIGMARK_PUBLIC_URL")]
     pub public_url: Option<String>,
+    /// Reverse proxies in front, as addresses or networks separated by commas (10.0.0.0/8): from them X-Forwarded-For is believed, so that
+    /// rate limits go by the client's address.
+    #[arg(long, help_heading = "Addresses and files", env = "RIGMARK_TRUSTED_PROXIES", value_delimiter = ',', value_parser = parse_network)]
+    pub trusted_proxies: Vec<IpNet>,
     /// Keys that sign access tokens: `kid:secret` separated by commas, the first signs; or one bare secret of at least 32 characters.
     #[arg(long, help_heading = "Mode and secrets", env = "RIGMARK_JWT_SECRET", hide_env_values = true)]
     pub jwt_secret: Option<String>,
@@ -143,6 +148,7 @@ pub struct Config {
     pub metrics_bind: Option<SocketAddr>,
     pub data_dir: PathBuf,
     pub public_url: Option<String>,
+    pub trusted_proxies: Vec<IpNet>,
     pub keys: Keys,
     pub allow_private_endpoints: bool,
     pub listing_evidence: ListingEvidence,
@@ -155,6 +161,13 @@ pub struct Config {
 
 fn wrong(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(crate::base::Code::InvalidInput, detail)
+}
+
+/// A network, or one address as the network of itself.
+fn parse_network(text: &str) -> std::result::Result<IpNet, String> {
+    let text = text.trim();
+    let address = || text.parse::<std::net::IpAddr>().map(IpNet::from);
+    text.parse::<IpNet>().or_else(|_| address()).map_err(|_| "neither an address nor a network, such as 10.0.0.0/8".to_owned())
 }
 
 impl ServeArgs {
@@ -198,6 +211,7 @@ impl ServeArgs {
             metrics_bind: self.metrics_bind,
             data_dir: self.data_dir,
             public_url: self.public_url,
+            trusted_proxies: self.trusted_proxies,
             keys,
             allow_private_endpoints,
             listing_evidence,

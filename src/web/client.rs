@@ -1,15 +1,18 @@
 //! Who asks: the request id, and the address that rate limits of strangers go by.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use actix_web::{
     HttpMessage, HttpRequest,
     http::header::{self, HeaderMap},
 };
+use ipnet::IpNet;
 
+use super::ctx;
 use crate::base::id::RequestId;
 
 pub const REQUEST_ID_HEADER: &str = "x-request-id";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
 #[derive(Clone)]
@@ -34,15 +37,40 @@ pub(super) fn has_credentials(headers: &HeaderMap) -> bool {
     headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key")
 }
 
-/// The address of the connection. `X-Forwarded-For` is not believed: anybody can send it. An IPv6 client is its /64, since one subscriber
-/// has all of it.
+/// The client's address. It is the connection's; where that is a trusted proxy's, the last one in `X-Forwarded-For` that is no trusted
+/// proxy's, since each proxy appends whom it saw and anybody can send the beginning. An IPv6 client is its /64: one subscriber has all of it.
 pub fn client_address(req: &HttpRequest) -> IpAddr {
-    match req.peer_addr().map(|address| address.ip().to_canonical()) {
-        None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        Some(IpAddr::V6(v6)) if !v6.is_loopback() => {
+    let Some(peer) = req.peer_addr() else { return IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+    let trusted = ctx(req).map_or(&[][..], |ctx| &ctx.config.trusted_proxies);
+    subscriber(origin(peer.ip().to_canonical(), req.headers(), trusted))
+}
+
+fn origin(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
+    if !is_trusted(&peer) {
+        return peer;
+    }
+    let lines: Vec<_> = headers.get_all(FORWARDED_FOR).filter_map(|line| line.to_str().ok()).collect();
+    let mut nearest = peer;
+    for hop in lines.iter().flat_map(|line| line.split(',')).rev() {
+        // A proxy may add the port. What is no address was sent by the client: the proxy that passed it on is as far as can be seen.
+        let hop = hop.trim();
+        let parsed = hop.parse::<IpAddr>().or_else(|_| hop.parse::<SocketAddr>().map(|socket| socket.ip()));
+        let Ok(address) = parsed else { break };
+        nearest = address.to_canonical();
+        if !is_trusted(&nearest) {
+            break;
+        }
+    }
+    nearest
+}
+
+fn subscriber(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) if !v6.is_loopback() => {
             let prefix = u128::from(v6) & !u128::from(u64::MAX);
             IpAddr::V6(prefix.into())
         }
-        Some(address) => address,
+        address => address,
     }
 }

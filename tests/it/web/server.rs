@@ -39,12 +39,18 @@ pub const NO_DATABASE: &str = "postgres://127.0.0.1:1/none";
 
 /// A context by itself.
 pub fn ctx(database_url: &str, redis_url: &str) -> Ctx {
+    ctx_with(database_url, redis_url, &[])
+}
+
+/// The same, with more flags of `serve`.
+pub fn ctx_with(database_url: &str, redis_url: &str, more: &[&str]) -> Ctx {
     install_tls_provider();
     let data_dir = TempDir::new();
     let path = data_dir.path().to_str().unwrap();
     let flags = ["test", "--bind", "127.0.0.1:0", "--database-url", database_url, "--data-dir", path, "--redis-url", redis_url];
     let none = ["--stripe-secret-key=", "--database-replica-url=", "--jwt-secret=", "--encryption-key="];
-    let config = Command::parse_from(flags.into_iter().chain(none)).serve.into_config().unwrap();
+    let all = flags.into_iter().chain(none).chain(more.iter().copied());
+    let config = Command::parse_from(all).serve.into_config().unwrap();
     app::build_ctx(config, database_url, "http://rigmark.test").unwrap()
 }
 
