@@ -5,6 +5,7 @@ mod demo;
 mod foreign;
 mod migrations;
 mod money;
+mod papers;
 mod program;
 mod readme;
 mod routes;
