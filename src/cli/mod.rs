@@ -2,6 +2,7 @@
 
 mod admin;
 mod demo;
+mod health;
 mod measure;
 mod migrate;
 mod openapi;
@@ -56,6 +57,10 @@ enum Command {
     /// `serve`, `worker` and `demo` do so themselves when they start; this is for a deployment that migrates in a step of its own. A second
     /// one at the same time waits for the first.
     Migrate(migrate::Args),
+    /// Ask a running server whether it answers.
+    ///
+    /// For health checks where there is no HTTP client, as in the container. Exit status 0 when it answers, 1 when not.
+    Health(health::Args),
     /// Make a user an operator, or take that away.
     ///
     /// Operators review runs and act on accounts. Every act is audited, these two as well; the server need not be restarted.
@@ -98,6 +103,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Worker(args) => block_on(serve::run_worker(args)),
         Command::Demo(args) => block_on(demo::run(args)),
         Command::Admin(args) => block_on(admin::run(args)),
+        Command::Health(args) => block_on(health::run(args)),
         Command::Migrate(args) => block_on(migrate::run(args)),
         Command::Openapi(args) => openapi::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -53,8 +53,16 @@ async fn an_interrupt_stops_everything_it_started() {
     let pid_file = dir.path().join("postgres/cluster/postmaster.pid");
     assert!(pid_file.exists());
     Http::new(&program.base_url).get("/readyz").expect(200).await;
+    let port = program.base_url.rsplit(':').next().unwrap().to_owned();
+    // Bound to every address it is asked at loopback.
+    let health = |ip: &str| {
+        let bind = format!("{ip}:{port}");
+        std::process::Command::new(env!("CARGO_BIN_EXE_rigmark")).args(["health", "--bind", &bind]).output().unwrap().status.code()
+    };
+    assert_eq!((health("127.0.0.1"), health("0.0.0.0")), (Some(0), Some(0)));
     let status = program.interrupt();
     assert!(status.success(), "{status}");
+    assert_eq!(health("127.0.0.1"), Some(1));
     assert!(!pid_file.exists());
     assert_eq!(rigmark::db::embedded::Embedded::running_url(&dir.path().join("postgres")).unwrap(), None);
 }
