@@ -30,7 +30,7 @@ use crate::{
     web::{
         api::api,
         edge::edge,
-        html::error_renderer,
+        html,
         metrics,
         not_found::{Paths, not_found},
         problem::Renderers,
@@ -153,7 +153,8 @@ fn start_metrics(ctx: &Ctx, bind: SocketAddr) -> Result<ServerHandle> {
 fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
     let data = Data::new(ctx.clone());
     let paths = Data::new(Paths::of(&openapi::document()));
-    let renderers = Renderers::default().at("/v1", endpoint::api::render_error).at("/en", error_renderer(ctx.config.mode));
+    let renderers = Renderers::default().at("/v1", endpoint::api::render_error).for_browsers(html::error_page);
+    let renderers = html::LANGUAGES.iter().fold(renderers, |all, language| all.at(language.prefix, html::error_page));
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());
         let app = app.into_utoipa_app().configure(routes::api).into_app().configure(routes::pages);

@@ -154,10 +154,10 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
     config
         .service(market::pages::root) // GET /
         .service(web::html::asset) // GET /assets/{name}
-        .service(market::pages::home) // GET /en
-        .service(market::pages::listing) // GET /en/listings/{id}
-        .service(market::pages::marketplace) // GET /en/marketplace
-        .service(benchmarks::pages::runs) // GET /en/runs
-        .service(benchmarks::pages::run) // GET /en/runs/{id}
-        .service(openapi::openapi_show); // GET /openapi.json
+        .service(openapi::openapi_show) // GET /openapi.json
+        .service(market::pages::home) // GET /{lang}
+        .service(market::pages::listing_page) // GET /{lang}/listings/{id}
+        .service(market::pages::marketplace) // GET /{lang}/marketplace
+        .service(benchmarks::pages::runs) // GET /{lang}/runs
+        .service(market::pages::run_page); // GET /{lang}/runs/{id}
 }

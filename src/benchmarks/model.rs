@@ -288,6 +288,33 @@ pub struct RunSummaryView {
     pub expires_at: DateTime<Utc>,
 }
 
+/// A run beside another one, with its figure at the cell that they are compared by.
+#[derive(Debug, Clone)]
+pub struct RelatedRun {
+    pub id: RunId,
+    /// Of the same model and quantization; otherwise of the same hardware.
+    pub is_of_model: bool,
+    /// Slug of the catalog, or the name it was measured under.
+    pub model: String,
+    pub quantization: Option<String>,
+    pub hardware_slug: Option<String>,
+    pub gpu_count: Option<i32>,
+    pub engine_name: Option<String>,
+    pub evidence_level: String,
+    pub decode_single_tokens_per_second: Option<f64>,
+    pub prefill_peak_tokens_per_second: Option<f64>,
+    pub cell_tokens_per_second: Option<f64>,
+}
+
+/// A run with those that are read beside it.
+#[derive(Debug, Clone)]
+pub struct RunWithRelated {
+    pub run: RunView,
+    /// The catalog's slug of its quantization, or what was typed.
+    pub quantization: Option<String>,
+    pub related: Vec<RelatedRun>,
+}
+
 /// A challenge as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ChallengeView {

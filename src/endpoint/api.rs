@@ -1,7 +1,7 @@
 //! `/v1` in OpenAI's shape.
 
 use actix_web::{
-    HttpResponse, Responder, get,
+    HttpRequest, HttpResponse, Responder, get,
     http::{StatusCode, header},
     post,
 };
@@ -18,7 +18,7 @@ use crate::{
 const CHAT_BYTES_MAX: usize = 20_000_000;
 
 /// How `/v1` writes errors: given to the web toolkit, which calls it for every fault under that prefix, its own included.
-pub fn render_error(error: &Error, request_id: &str) -> HttpResponse {
+pub fn render_error(_: &HttpRequest, error: &Error, request_id: &str) -> HttpResponse {
     let mut response = HttpResponse::build(status(error));
     problem::insert_headers(&mut response, error);
     response.insert_header(("x-request-id", request_id)).json(OpenAiError::from_error(error))

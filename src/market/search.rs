@@ -5,7 +5,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::workload::{CONCURRENCY_MAX, CONTEXT_MAX, Workload, parse_context};
 use crate::{
-    base::{Money, Result, faults::Faults, id::ListingId},
+    base::{
+        Money, Result,
+        faults::Faults,
+        id::{ListingId, MachineId},
+    },
     benchmarks::Quantization,
     catalog::{self, Catalog, ModelMatch},
     machines::Region,
@@ -81,6 +85,8 @@ pub struct ListingQuery {
 /// A checked search.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
+    /// One machine, for pages about it.
+    pub machine: Option<MachineId>,
     pub hardware_slug: Option<String>,
     pub gpu_count: Option<i32>,
     pub vram_gib: Option<f64>,
@@ -107,6 +113,25 @@ pub(super) struct Position {
 }
 
 impl Search {
+    /// Every published listing whose run answers the workload, cheapest output first.
+    pub const fn of_workload(workload: Workload) -> Self {
+        Self {
+            machine: None,
+            hardware_slug: None,
+            gpu_count: None,
+            vram_gib: None,
+            region: None,
+            max_price: None,
+            quantization: None,
+            by: None,
+            include_unavailable: false,
+            workload: Some(workload),
+            min_tokens_per_second: None,
+            max_ttft_ms: None,
+            sort: Sort::PricePerMillionTokens,
+        }
+    }
+
     /// # Errors
     /// `invalid_input` with every fault (and `candidates` for a name that means several).
     pub fn check(query: &ListingQuery) -> Result<Self> {
@@ -137,6 +162,7 @@ impl Search {
         let sort = query.sort.or(by_workload).unwrap_or(Sort::Price);
         faults.finish()?;
         Ok(Self {
+            machine: None,
             hardware_slug,
             gpu_count: query.gpu_count,
             vram_gib: query.vram_gib,

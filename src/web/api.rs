@@ -1,4 +1,5 @@
-//! The inner middleware of `/api/v1`: strangers' rate limit, parameters that nobody reads, effects that survive a hang-up, ETags.
+//! The inner middleware of `/api/v1`: strangers' rate limit, parameters that nobody reads, effects that survive a hang-up, ETags. Pages have
+//! ETags too.
 
 use actix_web::{
     Error as ActixError,
@@ -11,7 +12,7 @@ use tracing::Instrument;
 
 use super::{
     client::{client_address, has_credentials},
-    etag,
+    etag, html,
     query::{self, QueryRead},
     rate_limit,
 };
@@ -19,12 +20,13 @@ use crate::base::{Error, Result};
 
 const PREFIX: &str = "/api/v1/";
 
-/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass untouched.
+/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass untouched, but for the tags of pages.
 pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) -> Result<ServiceResponse<BoxBody>, ActixError> {
-    if !req.path().starts_with(PREFIX) {
-        return next.call(req).await.map(ServiceResponse::map_into_boxed_body);
-    }
     let reads = *req.method() == Method::GET;
+    if !req.path().starts_with(PREFIX) {
+        let res = next.call(req).await?.map_into_boxed_body();
+        return Ok(if reads && html::is_page(res.headers()) { etag::apply(res) } else { res });
+    }
     let checked = before(&req, reads).await;
     let mut res = match checked {
         Ok(()) => call(req, next, reads).await?,

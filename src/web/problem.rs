@@ -96,29 +96,45 @@ pub const fn status(code: Code) -> StatusCode {
 }
 
 /// How the errors of some paths are written; the last argument is the request id. The text must show nothing but what `Error` offers.
-pub type Renderer = fn(&Error, &str) -> HttpResponse;
+pub type Renderer = fn(&HttpRequest, &Error, &str) -> HttpResponse;
 
 /// Renderers by the beginning of the path; the longest that fits is taken. Goes into the app as `app_data`.
 #[derive(Clone, Default)]
-pub struct Renderers(Vec<(&'static str, Renderer)>);
+pub struct Renderers {
+    by_prefix: Vec<(&'static str, Renderer)>,
+    for_browsers: Option<Renderer>,
+}
 
 impl Renderers {
     #[must_use]
     pub fn at(mut self, prefix: &'static str, renderer: Renderer) -> Self {
-        self.0.push((prefix, renderer));
+        self.by_prefix.push((prefix, renderer));
         self
     }
 
-    fn find(&self, path: &str) -> Option<Renderer> {
+    /// For a path that has none of its own, outside `/api`, when the request asks for HTML: a person has mistyped an address.
+    #[must_use]
+    pub fn for_browsers(mut self, renderer: Renderer) -> Self {
+        self.for_browsers = Some(renderer);
+        self
+    }
+
+    fn find(&self, req: &HttpRequest) -> Option<Renderer> {
+        let path = req.path();
         let fits = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        self.0.iter().filter(|(prefix, _)| fits(prefix)).max_by_key(|(prefix, _)| prefix.len()).map(|(_, renderer)| *renderer)
+        let own = self.by_prefix.iter().filter(|(prefix, _)| fits(prefix)).max_by_key(|(prefix, _)| prefix.len());
+        let accept = req.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let asks_for_html = accept.contains("text/html") && !fits("/api");
+        own.map(|(_, renderer)| *renderer).or(self.for_browsers.filter(|_| asks_for_html))
     }
 }
 
 /// The error as an answer to `req`.
 pub(super) fn answer(req: &HttpRequest, error: &Error, request_id: &str) -> HttpResponse {
-    let renderer = req.app_data::<Renderers>().and_then(|renderers| renderers.find(req.path())).unwrap_or(render);
-    renderer(error, request_id)
+    match req.app_data::<Renderers>().and_then(|renderers| renderers.find(req)) {
+        Some(renderer) => renderer(req, error, request_id),
+        None => render(error, request_id),
+    }
 }
 
 /// The problem body with the headers that belong to it.

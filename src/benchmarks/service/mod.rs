@@ -7,7 +7,7 @@ mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
-pub use read::{RunListQuery, cells_csv, document, fetch, list};
+pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use upload::upload;
 

@@ -5,10 +5,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     super::{
-        matrix::{Cell, Matrix},
-        model::{EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView},
+        matrix::{Cell, Matrix, comparison_cell},
+        model::{EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView, RunWithRelated},
         quantization::Quantization,
-        queries::{self, RunFilter, RunPlace, RunSort},
+        queries::{self, RelatedFilter, RunFilter, RunPlace, RunSort},
         verdict::Verdict,
     },
     gunzip,
@@ -154,6 +154,31 @@ pub async fn fetch(ctx: &Ctx, id: RunId) -> Result<RunView> {
     let mut conn = ctx.db.conn().await?;
     let run = queries::run_fetch(&mut conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
     view(&mut conn, run).await
+}
+
+/// How many runs of the same model, and of the same hardware, stand beside one.
+const RELATED_MAX: i64 = 6;
+
+/// One run, with the runs to compare it with.
+///
+/// # Errors
+/// `not_found`.
+pub async fn fetch_with_related(ctx: &Ctx, id: RunId) -> Result<RunWithRelated> {
+    let mut conn = ctx.db.conn().await?;
+    let row = queries::run_fetch(&mut conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
+    let (model_slug, quantization, hardware_slug) = (row.model_slug.clone(), row.quantization.clone(), row.hardware_slug.clone());
+    let run = view(&mut conn, row).await?;
+    let cell = comparison_cell(&run.decode);
+    let filter = RelatedFilter {
+        id,
+        model_slug: model_slug.as_deref(),
+        quantization: quantization.as_deref(),
+        hardware_slug: hardware_slug.as_deref(),
+        context_tokens: cell.and_then(|cell| i32::try_from(cell.context_tokens).ok()).unwrap_or(0),
+        concurrency: cell.and_then(|cell| i32::try_from(cell.concurrency).ok()).unwrap_or(1),
+    };
+    let related = queries::run_list_related(&mut conn, &filter, RELATED_MAX).await?;
+    Ok(RunWithRelated { run, quantization, related })
 }
 
 /// The redacted document: the very bytes that `document_sha256` and the verdict stand on.

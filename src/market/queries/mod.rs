@@ -6,7 +6,7 @@ mod search;
 
 pub use details::{listing_details, listing_list_own, run_list_of_machine};
 pub use evidence::{listing_list_of_run, listing_list_to_reassess, listing_mark_silent, listing_next_due};
-pub use search::{Found, listing_search};
+pub use search::{Found, listing_counts, listing_search};
 
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;

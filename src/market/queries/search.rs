@@ -120,13 +120,49 @@ pub async fn listing_search(
         .collect())
 }
 
-fn statement(search: &Search, now: chrono::DateTime<chrono::Utc>, after: Option<&Position>, limit: i64) -> (Statement, String) {
+/// For each search, how many published listings fit, counted up to `most`: one statement.
+pub async fn listing_counts(
+    conn: &mut Conn,
+    searches: &[Search],
+    now: chrono::DateTime<chrono::Utc>,
+    most: i64,
+) -> Result<Vec<i64>> {
     let mut s = Statement::default();
+    let most = s.bind(Bind::BigInt(most));
+    let mut counts = Vec::new();
+    for search in searches {
+        s.conditions.clear();
+        let from = from_where(&mut s, search, now);
+        let conditions = s.conditions.join(" AND ");
+        counts.push(format!("(SELECT count(*) FROM (SELECT FROM {from} WHERE {conditions} LIMIT {most}) fitting)"));
+    }
+    if counts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = format!("SELECT ARRAY[{}] AS counts", counts.join(",\n"));
+    let row: CountsRow = s.query(text).get_result(conn).await?;
+    Ok(row.counts)
+}
+
+#[derive(QueryableByName)]
+struct CountsRow {
+    #[diesel(sql_type = sql::Array<sql::BigInt>)]
+    counts: Vec<i64>,
+}
+
+/// What is searched; the conditions are left in the statement.
+fn from_where(s: &mut Statement, search: &Search, now: chrono::DateTime<chrono::Utc>) -> String {
     let from = match &search.workload {
         None => "listings l".to_owned(),
-        Some(workload) => format!("listings l {}", workload_join(&mut s, search, workload)),
+        Some(workload) => format!("listings l {}", workload_join(s, search, workload)),
     };
-    filter(&mut s, search, now);
+    filter(s, search, now);
+    from
+}
+
+fn statement(search: &Search, now: chrono::DateTime<chrono::Utc>, after: Option<&Position>, limit: i64) -> (Statement, String) {
+    let mut s = Statement::default();
+    let from = from_where(&mut s, search, now);
     let (sort_micros, sort_number) = match search.sort {
         Sort::Price => ("l.price_per_hour_micros", "NULL::double precision"),
         Sort::PricePerMillionTokens => ("per_million.micros", "NULL::double precision"),
@@ -185,6 +221,10 @@ fn filter(s: &mut Statement, search: &Search, now: chrono::DateTime<chrono::Utc>
             let value = s.bind(Bind::Text(value.clone()));
             s.and(format!("{column} = {value}"));
         }
+    }
+    if let Some(machine) = search.machine {
+        let machine = s.bind(Bind::Id(machine.uuid()));
+        s.and(format!("l.machine_id = {machine}"));
     }
     if let Some(count) = search.gpu_count {
         let count = s.bind(Bind::Integer(count));
