@@ -1,4 +1,4 @@
-# Every text of the pages, in English. A message may hold the tags b, code, sup and a (it is then shown with `rich`); arguments never do.
+# Every text of the pages, in English. A message may hold the tags b, code, sup, a and span (it is then shown with `rich`); arguments never do.
 # Words are those of design.md; a figure is written by `Messages`, not here.
 
 ## The frame
@@ -64,6 +64,7 @@ fault-amount = Enter an amount in dollars, such as 0.50.
 fault-region = Enter a country, optionally with a part of it: us or us-ca.
 fault-context = Enter tokens, such as 16384 or 16K.
 fault-account = There is no account with this handle.
+fault-ambiguous = This name means several. Choose one of them.
 fault-hardware = This is no hardware model that we know.
 fault-needs-workload = This needs a workload: model, context and users at once.
 fault-part-of-workload = A workload is model, context and users at once, together.
@@ -122,7 +123,7 @@ verdict-verified = verified
 verdict-needs-review = needs review
 verdict-rejected = rejected
 verdict-no-findings = No errors, no suspicious findings.
-verdict-rules = Rules { $version }; anyone can repeat the checks with <code>rigmark verify</code> on the document below. Valid until { $until }.
+verdict-rules = { $count } checks of rules { $version }; anyone can repeat them with <code>rigmark verify</code> on the document below. Valid until { $until }.
 reviewed = Reviewed
 evidence-show = Show evidence
 evidence-hide = Hide evidence
@@ -152,6 +153,7 @@ hash = SHA-256 <code>{ $hash }…</code>
 ## One run
 
 run-kind = Speed test matrix
+tool = { $name } v{ $version }
 reading-single = One request, no context
 reading-best = Best total without a queue
 reading-best-at = { $requests ->
@@ -326,7 +328,6 @@ empty-slower = At least { $speed } tok/s per user
 measured-with = Measured with
 measured-with-unit = quantization, engine
 measured = Measured
-measured-label = Measured, total tok/s
 cold-unit = new prompt, ms
 ttft-label = TTFT, ms
 ttft-cached = { $ms } cached
@@ -364,7 +365,7 @@ off-machine-deleted = Its machine was deleted.
 off-run-expired = Its run is too old.
 off-run-rejected = Its run does not stand.
 off-evidence = Its evidence no longer holds.
-listing-hardware-reported = Reported by the host, except what the run saw.
+listing-hardware-reported = Reported by the host. The figures above and below are measured.
 spec-terms = Terms
 spec-reliability = Reliability
 terms-price = $ { $price } per hour, for the whole machine

@@ -30,8 +30,7 @@ use crate::{
     web::{
         api::api,
         edge::edge,
-        html,
-        metrics,
+        html, metrics,
         not_found::{Paths, not_found},
         problem::Renderers,
     },

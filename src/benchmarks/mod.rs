@@ -23,7 +23,7 @@ pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
 pub use document::{Envelope, read_envelope, read_value};
 pub use json::{Unreadable, UnreadableCode};
 pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch, comparison_cell};
-pub use pages::{Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, StatusMark};
+pub use pages::{Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, StatusMark, cell_name};
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;

@@ -303,7 +303,15 @@ pub struct RelatedRun {
     pub evidence_level: String,
     pub decode_single_tokens_per_second: Option<f64>,
     pub prefill_peak_tokens_per_second: Option<f64>,
-    pub cell_tokens_per_second: Option<f64>,
+    /// Its lightest valid cell that is at least as heavy.
+    pub cell: Option<RelatedCell>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct RelatedCell {
+    pub context_tokens: u64,
+    pub concurrency: u32,
+    pub total_tokens_per_second: f64,
 }
 
 /// A run with those that are read beside it.

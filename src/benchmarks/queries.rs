@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
-use super::model::{Challenge, RelatedRun, Run, RunCell, RunRow};
+use super::model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow};
 use crate::{
     base::{
         Result,
@@ -305,6 +305,10 @@ struct RelatedRow {
     decode_single_tokens_per_second: Option<f64>,
     #[diesel(sql_type = sql_types::Nullable<sql_types::Double>)]
     prefill_peak_tokens_per_second: Option<f64>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Integer>)]
+    cell_context_tokens: Option<i32>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Integer>)]
+    cell_concurrency: Option<i32>,
     #[diesel(sql_type = sql_types::Nullable<sql_types::Double>)]
     cell_tokens_per_second: Option<f64>,
 }
@@ -322,7 +326,14 @@ impl From<RelatedRow> for RelatedRun {
             evidence_level: row.evidence_level,
             decode_single_tokens_per_second: row.decode_single_tokens_per_second,
             prefill_peak_tokens_per_second: row.prefill_peak_tokens_per_second,
-            cell_tokens_per_second: row.cell_tokens_per_second,
+            cell: match (row.cell_context_tokens, row.cell_concurrency, row.cell_tokens_per_second) {
+                (Some(context), Some(concurrency), Some(total_tokens_per_second)) => Some(RelatedCell {
+                    context_tokens: u64::try_from(context).unwrap_or(0),
+                    concurrency: u32::try_from(concurrency).unwrap_or(0),
+                    total_tokens_per_second,
+                }),
+                _ => None,
+            },
         }
     }
 }
@@ -333,6 +344,7 @@ pub async fn run_list_related(conn: &mut Conn, filter: &RelatedFilter<'_>, limit
     let rows: Vec<RelatedRow> = diesel::sql_query(
         "SELECT r.id, found.is_of_model, coalesce(r.model_slug, r.model_name) AS model, r.quantization, r.hardware_slug, r.gpu_count,
                 r.engine_name, r.evidence_level, r.decode_single_tokens_per_second, r.prefill_peak_tokens_per_second,
+                c.context_tokens AS cell_context_tokens, c.concurrency AS cell_concurrency,
                 c.total_tokens_per_second AS cell_tokens_per_second
          FROM ((SELECT id, true AS is_of_model FROM runs
                 WHERE model_slug = $2 AND quantization IS NOT DISTINCT FROM $3 AND id <> $1 AND visibility = 'public' AND status = 'verified'
@@ -343,7 +355,10 @@ pub async fn run_list_related(conn: &mut Conn, filter: &RelatedFilter<'_>, limit
                   AND status = 'verified'
                 ORDER BY created_at DESC, id DESC LIMIT $7)) found
          JOIN runs r ON r.id = found.id
-         LEFT JOIN run_cells c ON c.run_id = r.id AND c.context_tokens = $5 AND c.concurrency = $6 AND c.status = 'valid'
+         LEFT JOIN LATERAL (
+             SELECT context_tokens, concurrency, total_tokens_per_second FROM run_cells
+             WHERE run_id = r.id AND context_tokens >= $5 AND concurrency >= $6 AND status = 'valid'
+             ORDER BY context_tokens, concurrency LIMIT 1) c ON true
          ORDER BY found.is_of_model DESC, r.created_at DESC, r.id DESC",
     )
     .bind::<sql_types::Uuid, _>(filter.id)

@@ -18,7 +18,7 @@ const BOTTOM: f64 = 216.0;
 const RIGHT: f64 = 322.0;
 /// What a label beside a point takes, and how far apart two labels are at least.
 const LABEL_WIDTH: f64 = 36.0;
-const LABEL_HEIGHT: f64 = 12.0;
+const LABEL_HEIGHT: f64 = 13.0;
 /// Shades of lines, dark to light.
 const LINE_SHADES: usize = 6;
 
@@ -128,7 +128,10 @@ impl Scale {
             text_y: place(self.y(value) + 4.0),
             text: t.figure(Some(value), if self.y_step < 1.0 { 1 } else { 0 }),
         };
-        std::iter::successors(Some(0.0), |value| Some(value + self.y_step)).take_while(|value| *value <= self.y_max * 1.001).map(level).collect()
+        std::iter::successors(Some(0.0), |value| Some(value + self.y_step))
+            .take_while(|value| *value <= self.y_max * 1.001)
+            .map(level)
+            .collect()
     }
 }
 
@@ -188,7 +191,8 @@ fn decode_chart(t: Messages, run: &RunView, value: impl Fn(&Cell) -> Option<f64>
         return None;
     }
     // Labels go where the lines lie further apart: at their ends, or at their starts.
-    let ends = Scale::new(t, &xs, y_most, (4.0, 34.0));
+    let is_end_taken = series.iter().filter_map(|one| one.samples.last()).any(|last| xs.last().is_some_and(|most| last.x >= *most));
+    let ends = Scale::new(t, &xs, y_most, (4.0, if is_end_taken { LABEL_WIDTH } else { 0.0 }));
     let starts = Scale::new(t, &xs, y_most, (LABEL_WIDTH + 6.0, 0.0));
     let at_end = collisions(&marks(&series, &ends, true)) <= collisions(&marks(&series, &starts, false));
     let scale = if at_end { ends } else { starts };
@@ -210,7 +214,8 @@ fn decode_chart(t: Messages, run: &RunView, value: impl Fn(&Cell) -> Option<f64>
 }
 
 fn prefill_chart(t: Messages, run: &RunView) -> Option<Chart> {
-    let rows = run.prefill.iter().filter_map(|row| Some((row.context_tokens, row.tokens_per_second.filter(|y| y.is_finite() && *y > 0.0)?)));
+    let rows =
+        run.prefill.iter().filter_map(|row| Some((row.context_tokens, row.tokens_per_second.filter(|y| y.is_finite() && *y > 0.0)?)));
     let rows: Vec<(u64, f64)> = rows.filter(|(context, _)| *context > 0).collect();
     let xs: Vec<f64> = rows.iter().map(|(context, _)| tokens(*context)).collect();
     let y_most = rows.iter().map(|(_, y)| *y).fold(0.0, f64::max);
@@ -255,7 +260,13 @@ fn lines(series: &[Series], scale: &Scale) -> Vec<Line> {
         for pair in one.samples.windows(2) {
             if let [from, to] = pair {
                 let path = if from.is_queued || to.is_queued { &mut dashed } else { &mut solid };
-                path.push(format!("M{} {}L{} {}", place(scale.x(from.x)), place(scale.y(from.y)), place(scale.x(to.x)), place(scale.y(to.y))));
+                path.push(format!(
+                    "M{} {}L{} {}",
+                    place(scale.x(from.x)),
+                    place(scale.y(from.y)),
+                    place(scale.x(to.x)),
+                    place(scale.y(to.y))
+                ));
             }
         }
         let point = |sample: &Sample| Point { x: place(scale.x(sample.x)), y: place(scale.y(sample.y)), is_hollow: sample.is_queued };

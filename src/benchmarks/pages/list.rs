@@ -3,12 +3,7 @@
 use askama::Template;
 
 use super::{
-    super::{
-        model::RunSummaryView,
-        quantization::Quantization,
-        service::RunSort,
-        verdict::Verdict,
-    },
+    super::{model::RunSummaryView, quantization::Quantization, service::RunSort, verdict::Verdict},
     marks::{LevelMark, StatusMark},
 };
 use crate::{
@@ -43,6 +38,7 @@ fn fault(t: Messages, name: &str, fault: &FieldError) -> Option<String> {
     let key = match name {
         "gpu_count" => Key("fault-whole-number"),
         "by" => Key("fault-account"),
+        _ if fault.code == "ambiguous_name" => Key("fault-ambiguous"),
         "hardware" if fault.code == "unknown_hardware" => Key("fault-hardware"),
         _ if fault.code == "unknown_field" => return Some(t.with("fault-unknown-field", &[("name", name.into())])),
         _ => return None,
@@ -197,8 +193,8 @@ fn fields(controls: &Controls<'_>) -> Fields {
     let known = Quantization::known_slugs().map(|slug| (slug.to_owned(), Quantization::parse(slug).name().to_owned()));
     let typed = controls.form.value("quantization");
     let quantization = (!typed.is_empty()).then(|| Quantization::parse(typed).as_str().to_owned());
-    let sorts = [("decode_single", "one-request"), ("decode_peak", "total-best"), ("prefill_peak", "prefill-best")];
-    let sorts = sorts.iter().map(|(value, key)| ((*value).to_owned(), t.text(*key).into_owned())).collect();
+    let sorts = [("decode_single", Key("one-request")), ("decode_peak", Key("total-best")), ("prefill_peak", Key("prefill-best"))];
+    let sorts = sorts.iter().map(|(value, key)| ((*value).to_owned(), t.text(key).into_owned())).collect();
     Fields {
         model: controls.input("model", "text").offering(models),
         publisher: controls.input("publisher", "text"),

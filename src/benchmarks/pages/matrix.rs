@@ -21,6 +21,7 @@ pub struct MatrixTable {
     /// The total from which each shade is used; empty when all cells have one shade.
     shades: Vec<(u8, String)>,
     has_queued: bool,
+    has_over_capacity: bool,
     kv_limit: Option<String>,
 }
 
@@ -49,14 +50,24 @@ impl MatrixTable {
             levels: levels.iter().map(|level| t.count(Some((*level).into()))).collect(),
             rows,
             shades: shades(t, run),
-            has_queued: run.decode.iter().any(|cell| cell.status == CellStatus::Queued),
+            has_queued: has(run, CellStatus::Queued),
+            has_over_capacity: has(run, CellStatus::OverCapacity),
             kv_limit: kv_limit(t, run),
         })
+    }
+
+    /// So few columns that they would stretch.
+    fn is_narrow(&self) -> bool {
+        self.levels.len() <= 4
     }
 
     fn is_empty_cell(&self, cell: &MatrixCell) -> bool {
         !cell.is_measured && cell.word.is_empty()
     }
+}
+
+pub(super) fn has(run: &RunView, status: CellStatus) -> bool {
+    run.decode.iter().any(|cell| cell.status == status)
 }
 
 /// Shaded on a logarithmic scale over the measured cells: step = 1 + floor(8 · ln(v/min) ÷ ln(max/min)), at most 8.

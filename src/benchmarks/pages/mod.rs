@@ -13,7 +13,7 @@ use actix_web::{Responder, get, http::StatusCode};
 
 pub use marks::{Ladder, LevelMark, Readings, StatusMark};
 pub use matrix::MatrixTable;
-pub use others::OtherRuns;
+pub use others::{OtherRuns, cell_name};
 pub use run::RunBody;
 
 use super::service::{self, RunListQuery};

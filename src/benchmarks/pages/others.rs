@@ -34,6 +34,8 @@ struct OtherRun {
     engine: String,
     single: String,
     at_cell: String,
+    /// Its cell, where that is a heavier one.
+    cell: String,
     prefill: String,
     level: LevelMark,
 }
@@ -46,12 +48,17 @@ impl OtherRuns {
         let cell = comparison_cell(&shown.run.decode);
         Self {
             t,
-            cell: cell.map(|cell| format!("{} × {}", t.context(cell.context_tokens), cell.concurrency)),
+            cell: cell.map(|cell| cell_name(t, cell.context_tokens, cell.concurrency)),
             this: this(t, &shown.run),
             of_model: of_model.into_iter().map(|run| other(t, run, &runs_path, hardware_name(run))).collect(),
             of_hardware: of_hardware.into_iter().map(|run| other(t, run, &runs_path, model_name(run))).collect(),
         }
     }
+}
+
+/// `16K × 8`.
+pub fn cell_name(t: Messages, context_tokens: u64, concurrency: u32) -> String {
+    format!("{} × {}", t.context(context_tokens), t.count(Some(concurrency.into())))
 }
 
 fn this(t: Messages, run: &RunView) -> OtherRun {
@@ -63,6 +70,7 @@ fn this(t: Messages, run: &RunView) -> OtherRun {
         engine: run.engine.name.clone().unwrap_or_else(|| t.count(None)),
         single: t.figure(single.and_then(|cell| cell.total_tokens_per_second), 1),
         at_cell: t.figure(comparison_cell(&run.decode).and_then(|cell| cell.total_tokens_per_second), 1),
+        cell: String::new(),
         prefill: t.figure(Some(prefill), 0),
         level: LevelMark::of(t, &run.evidence_level),
     }
@@ -74,7 +82,8 @@ fn other(t: Messages, run: &RelatedRun, runs_path: &str, name: String) -> OtherR
         path: format!("{runs_path}/{}", run.id),
         engine: run.engine_name.clone().unwrap_or_else(|| t.count(None)),
         single: t.figure(run.decode_single_tokens_per_second, 1),
-        at_cell: t.figure(run.cell_tokens_per_second, 1),
+        at_cell: t.figure(run.cell.map(|cell| cell.total_tokens_per_second), 1),
+        cell: run.cell.map(|cell| cell_name(t, cell.context_tokens, cell.concurrency)).unwrap_or_default(),
         prefill: t.figure(run.prefill_peak_tokens_per_second, 0),
         level: LevelMark::of(t, &run.evidence_level),
     }

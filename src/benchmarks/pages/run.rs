@@ -6,10 +6,14 @@ use std::borrow::Cow;
 use askama::Template;
 
 use super::{
-    super::model::RunView,
+    super::{
+        checks::{CHECKS, Severity},
+        matrix::CellStatus,
+        model::RunView,
+    },
     curves::{self, Chart},
     marks::{Ladder, Readings, StatusMark},
-    matrix::MatrixTable,
+    matrix::{self, MatrixTable},
     view::{self, CheckRow, CommandLine, MeasurementRow, PrefillLine, Spec},
 };
 use crate::web::html::{Messages, Reader, address};
@@ -21,10 +25,14 @@ pub struct RunBody<'a> {
     t: Messages,
     runs_path: String,
     by_path: String,
+    tool: String,
     status: StatusMark,
     ladder: Ladder,
     verdict: Cow<'static, str>,
-    checks: Vec<CheckRow>,
+    /// What the checks found.
+    findings: Vec<CheckRow>,
+    has_only_notes: bool,
+    check_count: usize,
     readings: Readings,
     specs: Vec<Spec>,
     command: Vec<CommandLine<'a>>,
@@ -32,6 +40,8 @@ pub struct RunBody<'a> {
     matrix: Option<MatrixTable>,
     charts: Vec<Chart>,
     all: Vec<Vec<MeasurementRow>>,
+    has_queued: bool,
+    has_over_capacity: bool,
     run: &'a RunView,
 }
 
@@ -42,10 +52,16 @@ impl<'a> RunBody<'a> {
         Self {
             t,
             by_path: address(&runs_path, [("by", &run.by)]),
+            tool: match &run.tool.version {
+                Some(version) => t.with("tool", &[("name", (&run.tool.name).into()), ("version", version.into())]),
+                None => run.tool.name.clone(),
+            },
             status: StatusMark::of(t, run.status, run.stale_at.is_some()),
             ladder: Ladder::of(t, &run.evidence_level),
             verdict: t.text(view::verdict_key(run.status)),
-            checks: run.checks.iter().map(|finding| CheckRow::of(t, finding)).collect(),
+            findings: run.checks.iter().map(|finding| CheckRow::of(t, finding)).collect(),
+            has_only_notes: run.checks.iter().all(|finding| finding.severity == Severity::Note),
+            check_count: CHECKS.len(),
             readings: Readings::of(t, run),
             specs: view::specs(t, run, &runs_path),
             command: view::command(run.launch_command.as_deref().unwrap_or_default()),
@@ -53,6 +69,8 @@ impl<'a> RunBody<'a> {
             matrix: MatrixTable::of(t, run),
             charts: curves::charts(t, run),
             all: view::measurements(t, run),
+            has_queued: matrix::has(run, CellStatus::Queued),
+            has_over_capacity: matrix::has(run, CellStatus::OverCapacity),
             runs_path,
             run,
         }

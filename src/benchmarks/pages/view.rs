@@ -173,16 +173,7 @@ fn prefill_row(t: Messages, row: &PrefillRow) -> MeasurementRow {
         context: t.context(row.context_tokens),
         requests: t.count(Some(1)),
         status: t.text("cell-valid"),
-        values: [
-            t.figure(row.tokens_per_second, 1),
-            none(),
-            t.figure(row.ttft_ms, 0),
-            none(),
-            none(),
-            t.count(Some(1)),
-            none(),
-            none(),
-        ],
+        values: [t.figure(row.tokens_per_second, 1), none(), t.figure(row.ttft_ms, 0), none(), none(), t.count(Some(1)), none(), none()],
     }
 }
 

@@ -4,7 +4,10 @@ use super::{super::workload::parse_context, form::has_workload};
 use crate::{
     benchmarks::Quantization,
     catalog::Catalog,
-    web::html::form::{Controls, Input, Select},
+    web::html::{
+        Key,
+        form::{Controls, Input, Select},
+    },
 };
 
 /// Every control of the form.
@@ -67,8 +70,8 @@ fn context(controls: &Controls<'_>) -> Select {
 
 fn sort(controls: &Controls<'_>) -> Select {
     let t = controls.t;
-    let known = [("price", "price"), ("tokens_per_second", "sort-speed"), ("ttft", "ttft")];
-    let known = known.iter().map(|(value, key)| ((*value).to_owned(), t.text(*key).into_owned())).collect();
+    let known = [("price", Key("price")), ("tokens_per_second", Key("sort-speed")), ("ttft", Key("ttft"))];
+    let known = known.iter().map(|(value, key)| ((*value).to_owned(), t.text(key).into_owned())).collect();
     let chosen = (controls.form.value("sort") == "price_per_million_tokens").then(String::new);
     controls.select("sort", &t.text("sort-output"), known, chosen)
 }

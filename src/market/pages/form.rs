@@ -2,7 +2,7 @@
 
 use super::super::workload::parse_context;
 use crate::{
-    base::FieldError,
+    base::{FieldError, Money},
     benchmarks::Quantization,
     catalog::Catalog,
     web::html::{
@@ -47,6 +47,7 @@ fn fault(t: Messages, name: &str, fault: &FieldError) -> Option<String> {
         ("needs_workload", _) => Key("fault-needs-workload"),
         ("missing_field", _) => Key("fault-part-of-workload"),
         ("duplicate_field", _) => return None,
+        ("ambiguous_name", _) => Key("fault-ambiguous"),
         (_, "concurrency") => Key("fault-users"),
         (_, "gpu_count") => Key("fault-whole-number"),
         (_, "vram_gib" | "min_tokens_per_second" | "max_ttft_ms") => Key("fault-positive-number"),
@@ -102,7 +103,10 @@ pub(super) fn condition(t: Messages, name: &str, value: &str) -> String {
         "gpu_count" => value.parse::<u32>().map_or_else(|_| value.to_owned(), |count| t.with("condition-gpus", &[("count", count.into())])),
         "vram_gib" => t.with("condition-vram", &[("gib", number(value).into())]),
         "region" => t.with("condition-region", &[("region", value.into())]),
-        "max_price" => t.with("condition-max-price", &[("price", number(value).into())]),
+        "max_price" => {
+            let price = value.parse::<Money>().map_or_else(|_| value.to_owned(), |price| t.money(price));
+            t.with("condition-max-price", &[("price", price.into())])
+        }
         "by" => t.with("condition-by", &[("handle", format!("@{}", value.trim_start_matches('@')).into())]),
         _ => value.to_owned(),
     }

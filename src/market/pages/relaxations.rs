@@ -68,7 +68,11 @@ pub(super) async fn nearness(ctx: &Ctx, t: Messages, form: &Form) -> Result<Near
 
 fn machines(t: Messages, count: i64) -> String {
     let shown = u64::try_from(count.min(COUNTED_MAX)).unwrap_or(0);
-    if count > COUNTED_MAX { t.with("machines-more-than", &[("count", shown.into())]) } else { t.with("machines", &[("count", shown.into())]) }
+    if count > COUNTED_MAX {
+        t.with("machines-more-than", &[("count", shown.into())])
+    } else {
+        t.with("machines", &[("count", shown.into())])
+    }
 }
 
 fn ways(t: Messages, form: &Form) -> Vec<Way> {
@@ -107,7 +111,8 @@ fn users(t: Messages, form: &Form) -> Way {
 /// Half the context, a quarter, none.
 fn context(t: Messages, form: &Form) -> Way {
     let asked = parse_context(form.value("context")).and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
-    let mut steps: Vec<u64> = [asked / 2, asked / 4, 0].into_iter().filter(|tokens| *tokens < asked && (*tokens == 0 || *tokens >= 1_024)).collect();
+    let mut steps: Vec<u64> =
+        [asked / 2, asked / 4, 0].into_iter().filter(|tokens| *tokens < asked && (*tokens == 0 || *tokens >= 1_024)).collect();
     steps.dedup();
     let step = |tokens: u64| {
         let text = t.with("empty-less-context", &[("context", t.context(tokens).into()), ("asked", t.context(asked).into())]);

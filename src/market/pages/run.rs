@@ -7,7 +7,7 @@ use super::{
     view::{self, Row},
 };
 use crate::{
-    benchmarks::{OtherRuns, RunBody, comparison_cell},
+    benchmarks::{OtherRuns, RunBody, cell_name, comparison_cell},
     ctx::Ctx,
     web::html::{Layout, Messages, Reader},
 };
@@ -35,16 +35,13 @@ impl<'a> RunPage<'a> {
         let run = &on_market.shown.run;
         let description = format!("{}. {}", run.engine_summary, run.matrix_summary);
         let rows = view::rows(reader, &on_market.offers);
-        let offer = |(row, listing): (Row, &ListingView)| Offer {
-            row,
-            is_own_machine: run.machine_id == Some(listing.machine.id),
-        };
+        let offer = |(row, listing): (Row, &ListingView)| Offer { row, is_own_machine: run.machine_id == Some(listing.machine.id) };
         let cell = comparison_cell(&run.decode);
         Self {
             layout: Layout::new(ctx, reader, "runs", run.title.clone(), description).hidden_from_search_engines(run.visibility != "public"),
             t,
             run: RunBody::of(reader, run),
-            cell: cell.map(|cell| format!("{} × {}", t.context(cell.context_tokens), cell.concurrency)).unwrap_or_default(),
+            cell: cell.map(|cell| cell_name(t, cell.context_tokens, cell.concurrency)).unwrap_or_default(),
             offers: rows.into_iter().zip(&on_market.offers).map(offer).collect(),
             others: OtherRuns::of(reader, &on_market.shown),
         }

@@ -8,7 +8,7 @@ use super::super::{
 };
 use crate::{
     base::{Money, money::MICROS_PER_UNIT},
-    benchmarks::{LevelMark, Quantization, StatusMark},
+    benchmarks::{LevelMark, Quantization, StatusMark, cell_name},
     catalog::Catalog,
     web::html::{Key, Messages, Reader},
 };
@@ -106,17 +106,12 @@ pub(super) fn run_link(reader: &Reader, listing: &ListingView) -> Option<RunLink
     Some(RunLink { path: format!("{}/{}", reader.path_of("runs"), run.id), model, note: note.join(" · ") })
 }
 
-fn cell_name(t: Messages, context_tokens: i32, concurrency: i32) -> String {
-    let context = u64::try_from(context_tokens).map_or_else(|_| context_tokens.to_string(), |tokens| t.context(tokens));
-    format!("{context} × {concurrency}")
-}
-
 fn measured(reader: &Reader, matched: &WorkloadMatch, dearest: Money) -> Measured {
     let t = reader.t;
     let price = matched.price_per_million_output_tokens;
     Measured {
         run: format!("{}/{}", reader.path_of("runs"), matched.run_id),
-        cell: cell_name(t, matched.cell.context_tokens, matched.cell.concurrency),
+        cell: cell_name(t, u64::try_from(matched.cell.context_tokens).unwrap_or(0), u32::try_from(matched.cell.concurrency).unwrap_or(0)),
         total: t.figure(Some(matched.cell.total_tokens_per_second), 1),
         per_user: t.with("per-user", &[("speed", t.figure(Some(matched.tokens_per_second_per_user), 1).into())]),
         ttft: t.figure(matched.cold_ttft_ms, 0),

@@ -121,12 +121,7 @@ pub async fn listing_search(
 }
 
 /// For each search, how many published listings fit, counted up to `most`: one statement.
-pub async fn listing_counts(
-    conn: &mut Conn,
-    searches: &[Search],
-    now: chrono::DateTime<chrono::Utc>,
-    most: i64,
-) -> Result<Vec<i64>> {
+pub async fn listing_counts(conn: &mut Conn, searches: &[Search], now: chrono::DateTime<chrono::Utc>, most: i64) -> Result<Vec<i64>> {
     let mut s = Statement::default();
     let most = s.bind(Bind::BigInt(most));
     let mut counts = Vec::new();

@@ -104,7 +104,8 @@ impl Layout {
     }
 
     pub fn menu(&self) -> Vec<MenuItem> {
-        let item = |(part, name): &(&str, Key)| MenuItem { path: self.path_of(part), name: self.t.text(name), is_current: *part == self.part };
+        let item =
+            |(part, name): &(&str, Key)| MenuItem { path: self.path_of(part), name: self.t.text(name), is_current: *part == self.part };
         MENU.iter().map(item).collect()
     }
 

@@ -1,8 +1,7 @@
 //! Messages: every text of every page, one file of Fluent messages a language in `locales/`, and how that language writes figures.
 //!
 //! Invariants: templates hold no text of their own; a message exists in every language with the same arguments (`tests/it/pages/messages.rs`
-//! holds both); a figure of a page is written here and nowhere else; missing is "—", never 0. A message is our own text and may hold the tags
-//! that [`Messages::rich`] lets through; its arguments never do.
+//! holds both); a figure of a page is written here and nowhere else; missing is "—", never 0. A message is our own text and may hold some tags (`b`, `code`, `sup`, `a`, `span`), for [`Messages::rich`]; its arguments never do.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -27,14 +26,8 @@ pub struct Language {
 }
 
 /// Every language that is served; the first stands where none is asked for.
-pub static LANGUAGES: [Language; 1] = [Language {
-    code: "en",
-    prefix: "/en",
-    name: "English",
-    source: include_str!("../../../locales/en.ftl"),
-    group: ',',
-    point: '.',
-}];
+pub static LANGUAGES: [Language; 1] =
+    [Language { code: "en", prefix: "/en", name: "English", source: include_str!("../../../locales/en.ftl"), group: ',', point: '.' }];
 
 impl Language {
     pub fn served(code: &str) -> Option<&'static Self> {
@@ -167,7 +160,7 @@ impl Messages {
         self.message(key, Some(&given)).unwrap_or(Cow::Borrowed(key.0)).into_owned()
     }
 
-    /// The same as HTML: the message's own tags (`b`, `code`, `sup`, `a`) stay, its arguments are text.
+    /// The same as HTML: the message's own tags stay, its arguments are text.
     pub fn rich(&self, key: impl Into<Key>, arguments: &[(&'static str, Arg<'_>)]) -> String {
         let escaped: Vec<_> = arguments.iter().map(|(name, value)| (*name, escaped(value))).collect();
         self.with(key, &escaped)
@@ -205,8 +198,11 @@ impl Messages {
         self.digits(&amount.to_string())
     }
 
-    /// A number as programs write it, in the language's signs.
+    /// A number as programs write it, in the language's signs; any other text as it is.
     pub fn digits(&self, plain: &str) -> String {
+        if !plain.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-') {
+            return plain.to_owned();
+        }
         let (sign, digits) = plain.strip_prefix('-').map_or(("", plain), |digits| ("−", digits));
         let (whole, rest) = digits.split_once('.').map_or((digits, None), |(whole, rest)| (whole, Some(rest)));
         let mut text = format!("{sign}{}", grouped(whole, self.language.group));
@@ -217,9 +213,15 @@ impl Messages {
         text
     }
 
-    /// A context length as people say it: `0`, `500`, `16K`, `248K`.
+    /// A context length as people say it: `0`, `500`, `16K`, `248K`; off the grid with one decimal: `17.3K`.
     pub fn context(&self, tokens: u64) -> String {
-        if tokens >= 1_024 && tokens.is_multiple_of(1_024) { format!("{}K", tokens / 1_024) } else { self.count(Some(tokens)) }
+        const K: u64 = 1_024;
+        if tokens < K {
+            return self.count(Some(tokens));
+        }
+        let tenths = tokens.saturating_mul(10).saturating_add(K / 2) / K;
+        let whole = self.count(Some(tenths / 10));
+        if tenths.is_multiple_of(10) { format!("{whole}K") } else { format!("{whole}{}{}K", self.language.point, tenths % 10) }
     }
 
     /// A day, in UTC.
