@@ -152,7 +152,7 @@ fn start_metrics(ctx: &Ctx, bind: SocketAddr) -> Result<ServerHandle> {
 
 fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
     let data = Data::new(ctx.clone());
-    let paths = Data::new(Paths::of(&openapi::document()));
+    let paths = Data::new(Paths::of(&openapi::collected()));
     let renderers = Renderers::default().at("/v1", endpoint::api::render_error).at("/en", error_renderer(ctx.config.mode));
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());

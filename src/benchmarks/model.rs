@@ -16,6 +16,7 @@ use crate::{
     base::{
         Error, Result,
         id::{AccountId, ChallengeId, MachineId, RunId},
+        shape::Sha256Text,
     },
     db::schema::{challenges, run_cells, runs},
 };
@@ -175,6 +176,7 @@ pub struct RunDetail {
 
 /// Hardware as a run's page shows it.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[schema(as = RunHardwareView)]
 pub struct HardwareView {
     /// Slug of the catalog's hardware model, when the name is known.
     pub slug: Option<String>,
@@ -220,15 +222,25 @@ pub struct RunModelView {
     pub publisher: Option<String>,
 }
 
+/// What a run is called beside its verdict, in the OpenAPI document.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum RunLabel {
+    Measured,
+    Unverified,
+}
+
 /// A run as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RunView {
-    #[schema(value_type = String)]
     pub id: RunId,
     pub status: Verdict,
     /// `measured` when verified, else `unverified`.
+    #[schema(value_type = RunLabel)]
     pub label: &'static str,
+    #[schema(value_type = EvidenceLevel)]
     pub evidence_level: String,
+    #[schema(value_type = Visibility)]
     pub visibility: String,
     pub title: String,
     /// Engine, version and quantization, then contexts and concurrency levels.
@@ -249,10 +261,10 @@ pub struct RunView {
     pub kv_capacity: KvCapacity,
     pub checks: Vec<Finding>,
     pub rules_version: String,
+    /// Of the redacted document.
+    #[schema(value_type = Sha256Text)]
     pub document_sha256: String,
-    #[schema(value_type = Option<String>)]
     pub machine_id: Option<MachineId>,
-    #[schema(value_type = Option<String>)]
     pub challenge_id: Option<ChallengeId>,
     pub created_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,
@@ -265,10 +277,11 @@ pub struct RunView {
 /// A run in a list.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RunSummaryView {
-    #[schema(value_type = String)]
     pub id: RunId,
     pub status: Verdict,
+    #[schema(value_type = RunLabel)]
     pub label: &'static str,
+    #[schema(value_type = EvidenceLevel)]
     pub evidence_level: String,
     pub title: String,
     pub summary: String,
@@ -291,9 +304,7 @@ pub struct RunSummaryView {
 /// A challenge as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ChallengeView {
-    #[schema(value_type = String)]
     pub id: ChallengeId,
-    #[schema(value_type = String)]
     pub machine_id: MachineId,
     /// What is measured.
     pub model: Option<String>,
@@ -335,9 +346,7 @@ pub struct UploadBody {
     /// The benchmark's JSON, plain or wrapped.
     #[schema(value_type = Object)]
     pub document: serde_json::Value,
-    #[schema(value_type = Option<String>)]
     pub machine_id: Option<MachineId>,
-    #[schema(value_type = Option<String>)]
     pub challenge_id: Option<ChallengeId>,
     pub hardware: Option<ClaimedHardware>,
     pub model: Option<super::claim::ClaimedModel>,

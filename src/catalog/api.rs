@@ -23,6 +23,7 @@ pub struct HardwareListQuery {
     q: String,
     /// In any case.
     vendor: Option<String>,
+    /// Where its memory comes from.
     kind: Option<HardwareKind>,
     #[serde(default)]
     #[param(inline)]
@@ -31,7 +32,7 @@ pub struct HardwareListQuery {
 }
 
 /// Hardware models, best match first.
-#[utoipa::path(tag = "catalog", params(HardwareListQuery), responses((status = 200, body = Page<HardwareModel>), QueryProblems))]
+#[utoipa::path(tag = "Catalog", params(HardwareListQuery), responses((status = 200, body = Page<HardwareModel>), QueryProblems))]
 #[get("/api/v1/hardware")]
 pub async fn hardware_list(query: Query<HardwareListQuery>, ctx: Ctx) -> Result<impl Responder> {
     let after: Option<String> = open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
@@ -52,7 +53,7 @@ pub struct HardwareResolveQuery {
 }
 
 /// The one hardware model that a name means. An ambiguous name is 409 with `candidates`, each with `slug` and `name`.
-#[utoipa::path(tag = "catalog", params(HardwareResolveQuery),
+#[utoipa::path(tag = "Catalog", params(HardwareResolveQuery),
     responses((status = 200, body = HardwareModel), NotFoundProblem, ConflictProblem, QueryProblems))]
 #[get("/api/v1/hardware/resolve")]
 pub async fn hardware_resolve(query: Query<HardwareResolveQuery>) -> Result<impl Responder> {
@@ -60,7 +61,7 @@ pub async fn hardware_resolve(query: Query<HardwareResolveQuery>) -> Result<impl
 }
 
 /// One hardware model.
-#[utoipa::path(tag = "catalog", params(("slug" = String, Path)), responses((status = 200, body = HardwareModel), NotFoundProblem))]
+#[utoipa::path(tag = "Catalog", params(("slug" = String, Path, description = "A slug of the catalog", max_length = 255)), responses((status = 200, body = HardwareModel), NotFoundProblem))]
 #[get("/api/v1/hardware/{slug}")]
 pub async fn hardware_show(slug: Path<String>) -> Result<impl Responder> {
     service::hardware_fetch(&slug).map(actix::Json)
@@ -82,7 +83,7 @@ pub struct ModelListQuery {
 }
 
 /// Models, best match first.
-#[utoipa::path(tag = "catalog", params(ModelListQuery), responses((status = 200, body = Page<Model>), QueryProblems))]
+#[utoipa::path(tag = "Catalog", params(ModelListQuery), responses((status = 200, body = Page<Model>), QueryProblems))]
 #[get("/api/v1/models")]
 pub async fn model_list(query: Query<ModelListQuery>, ctx: Ctx) -> Result<impl Responder> {
     let after: Option<String> = open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
@@ -92,7 +93,7 @@ pub async fn model_list(query: Query<ModelListQuery>, ctx: Ctx) -> Result<impl R
 }
 
 /// One model, with the repositories that hold its weights.
-#[utoipa::path(tag = "catalog", params(("slug" = String, Path)), responses((status = 200, body = ModelDetail), NotFoundProblem))]
+#[utoipa::path(tag = "Catalog", params(("slug" = String, Path, description = "A slug of the catalog", max_length = 255)), responses((status = 200, body = ModelDetail), NotFoundProblem))]
 #[get("/api/v1/models/{slug}")]
 pub async fn model_show(slug: Path<String>) -> Result<impl Responder> {
     service::model_detail(&slug).map(actix::Json)

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Registers a machine.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), request_body = CreateMachine,
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), request_body = CreateMachine,
     responses((status = 201, body = MachineView), AuthProblems, InputProblems))]
 #[post("/api/v1/machines")]
 pub async fn machine_create(auth: Auth<scope::MachinesWrite>, body: Json<CreateMachine>, ctx: Ctx) -> Result<impl Responder> {
@@ -35,7 +35,7 @@ pub struct MachineListQuery {
 }
 
 /// The account's own machines, newest first.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(MachineListQuery),
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(MachineListQuery),
     responses((status = 200, body = Page<MachineView>), AuthProblems, QueryProblems))]
 #[get("/api/v1/machines")]
 pub async fn machine_list(auth: Auth<scope::MachinesRead>, query: Query<MachineListQuery>, ctx: Ctx) -> Result<impl Responder> {
@@ -45,7 +45,7 @@ pub async fn machine_list(auth: Auth<scope::MachinesRead>, query: Query<MachineL
 }
 
 /// One of the account's machines.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)),
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(("id" = MachineId, Path, description = "A machine of the account")),
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem))]
 #[get("/api/v1/machines/{id}")]
 pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {
@@ -53,7 +53,7 @@ pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, 
 }
 
 /// Changes a machine. A change of its hardware takes its listing off the market until there is a new run.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)), request_body = UpdateMachine,
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(("id" = MachineId, Path, description = "A machine of the account")), request_body = UpdateMachine,
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
 #[patch("/api/v1/machines/{id}")]
 pub async fn machine_update(
@@ -66,7 +66,7 @@ pub async fn machine_update(
 }
 
 /// Deletes a machine that is neither published nor rented. A second time is the same success.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)),
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(("id" = MachineId, Path, description = "A machine of the account")),
     responses((status = 204), AuthProblems, NotFoundProblem, ConflictProblem))]
 #[delete("/api/v1/machines/{id}")]
 pub async fn machine_delete(auth: Auth<scope::MachinesWrite>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {

@@ -5,7 +5,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::workload::{CONCURRENCY_MAX, CONTEXT_MAX, Workload, parse_context};
 use crate::{
-    base::{Money, Result, faults::Faults, id::ListingId},
+    base::{
+        Money, Result,
+        faults::Faults,
+        id::ListingId,
+        shape::{LimitText, RegionText},
+    },
     benchmarks::Quantization,
     catalog::{self, Catalog, ModelMatch},
     machines::Region,
@@ -41,14 +46,17 @@ pub struct ListingQuery {
     /// Any usual name of a GPU or SoC; it must mean one hardware model.
     #[param(example = "rtx-3090")]
     pub hardware: Option<String>,
+    /// GPUs of the machine.
+    #[param(minimum = 1)]
     pub gpu_count: Option<i32>,
     /// Nominal memory of one GPU in GiB: 24 finds a card that reports 24564 MiB.
+    #[param(exclusive_minimum = 0)]
     pub vram_gib: Option<f64>,
     /// A country finds its subdivisions too.
-    #[param(example = "us")]
+    #[param(value_type = Option<RegionText>)]
     pub region: Option<String>,
     /// Per hour, for the whole machine.
-    #[param(value_type = Option<String>, example = "0.50")]
+    #[param(value_type = Option<LimitText>)]
     pub max_price: Option<Money>,
     /// Name, slug or repository of a model.
     pub model: Option<String>,
@@ -59,10 +67,13 @@ pub struct ListingQuery {
     #[param(example = "16k")]
     pub context: Option<String>,
     /// Users at once.
+    #[param(minimum = 1)]
     pub concurrency: Option<i32>,
     /// Per user. Needs a workload.
+    #[param(exclusive_minimum = 0)]
     pub min_tokens_per_second: Option<f64>,
     /// Of a prompt never seen before. Needs a workload.
+    #[param(exclusive_minimum = 0)]
     pub max_ttft_ms: Option<f64>,
     /// Only this account's listings.
     #[param(example = "@ada")]
@@ -70,6 +81,7 @@ pub struct ListingQuery {
     /// Also machines that cannot be rented now: taken by a rental, reserved, or silent for a quarter of an hour.
     #[serde(default)]
     pub include_unavailable: bool,
+    /// Default: `price`, or `price_per_million_tokens` with a workload.
     #[param(inline)]
     pub sort: Option<Sort>,
     #[serde(default)]

@@ -31,6 +31,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RentalListQuery {
+    /// In this state only.
     pub status: Option<Status>,
     #[serde(default)]
     #[param(inline)]

@@ -61,7 +61,7 @@ pub struct CellRef {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
     /// Stable, snake_case; one row of [`CHECKS`].
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^[a-z0-9_]+$")]
     pub code: Cow<'static, str>,
     pub severity: Severity,
     pub message: String,

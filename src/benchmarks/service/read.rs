@@ -32,15 +32,21 @@ use crate::{
 pub struct RunListQuery {
     /// A model of the catalog by slug, name or repository, or the name under which a run was uploaded.
     pub model: Option<String>,
+    /// Handle of the organization that publishes the model.
     pub publisher: Option<String>,
     /// A hardware model by slug or name.
     pub hardware: Option<String>,
+    /// GPUs of the machine.
     pub gpu_count: Option<i32>,
+    /// Name of the engine: `vllm`.
     pub engine: Option<String>,
+    /// Any spelling of a quantization.
     pub quantization: Option<String>,
     /// Handle of the uploader.
     pub by: Option<String>,
+    /// The verdict.
     pub status: Option<Verdict>,
+    /// Default: `newest`.
     pub sort: Option<RunSort>,
     #[serde(default)]
     #[param(inline)]
