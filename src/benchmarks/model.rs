@@ -336,8 +336,7 @@ pub struct UploadFields {
     pub engine: Option<ClaimedEngine>,
     pub launch_command: Option<String>,
     pub notes: Option<String>,
-    #[serde(default)]
-    pub visibility: Visibility,
+    pub visibility: Option<Visibility>,
 }
 
 /// The body of an upload, for the OpenAPI document; it is read by [`UploadFields`] and the rules for documents.

@@ -20,7 +20,7 @@ use crate::{
         Error, Money, Result,
         id::{AccountId, RentalId, TransferId, account_text},
         money::Currency,
-        shape::{AccountIdText, HandleText},
+        shape::{AccountIdText, HandleText, InstantOrDateText},
     },
     ctx::Ctx,
     identity::{Auth, Caller, scope},
@@ -172,8 +172,10 @@ pub struct StatementView {
 #[into_params(parameter_in = Query)]
 pub struct EntryListQuery {
     /// An instant (RFC 3339), or a date for the whole UTC day.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub from: Option<String>,
     /// An instant, itself not included, or a date, included as a whole UTC day.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub to: Option<String>,
     /// Why the money moved.
     pub code: Option<TransferCode>,
@@ -191,8 +193,10 @@ pub struct EntryListQuery {
 #[into_params(parameter_in = Query)]
 pub struct StatementQuery {
     /// An instant (RFC 3339), or a date for the whole UTC day. Without it: the beginning of the account.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub from: Option<String>,
     /// An instant, itself not included, or a date, included as a whole UTC day. Without it: up to now.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub to: Option<String>,
     #[param(inline)]
     pub limit: Option<Limit>,
@@ -205,8 +209,10 @@ pub struct StatementQuery {
 #[into_params(parameter_in = Query)]
 pub struct PeriodQuery {
     /// An instant (RFC 3339), or a date for the whole UTC day. Without it: the beginning of the account.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub from: Option<String>,
     /// An instant, itself not included, or a date, included as a whole UTC day. Without it: up to now.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub to: Option<String>,
 }
 

@@ -52,13 +52,13 @@ pub struct HardwareInput {
     pub vram_gib: Option<f64>,
     /// Taken from the hardware model unless given.
     pub kind: Option<HardwareKind>,
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub cpu: Option<String>,
     #[schema(exclusive_minimum = 0, maximum = 1_048_576)]
     pub ram_gib: Option<f64>,
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub os: Option<String>,
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub driver: Option<String>,
     #[schema(exclusive_minimum = 0, maximum = 100_000)]
     pub power_limit_w: Option<f64>,
@@ -69,7 +69,7 @@ pub struct HardwareInput {
 #[serde(deny_unknown_fields)]
 pub struct EndpointInput {
     /// `http` or `https`, without `/v1`.
-    #[schema(example = "https://gpu.example.org:8000")]
+    #[schema(pattern = "^https?://")]
     pub url: String,
     /// Sent as a bearer token to this address; never shown again.
     #[schema(value_type = Option<String>, pattern = "^[!-~]{1,512}$")]
@@ -105,16 +105,16 @@ pub struct HardwareUpdate {
     pub vram_gib: Option<Option<f64>>,
     pub kind: Option<HardwareKind>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>, max_length = 200)]
+    #[schema(value_type = Option<String>, max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub cpu: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<f64>, exclusive_minimum = 0, maximum = 1_048_576)]
     pub ram_gib: Option<Option<f64>>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>, max_length = 200)]
+    #[schema(value_type = Option<String>, max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub os: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>, max_length = 200)]
+    #[schema(value_type = Option<String>, max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub driver: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<f64>, exclusive_minimum = 0, maximum = 100_000)]
@@ -125,6 +125,7 @@ pub struct HardwareUpdate {
 #[serde(deny_unknown_fields)]
 pub struct EndpointUpdate {
     /// A key stays with the address it was given for: send it again with a new address.
+    #[schema(pattern = "^https?://")]
     pub url: Option<String>,
     /// Null takes it away.
     #[serde(default, deserialize_with = "given")]

@@ -38,7 +38,7 @@ pub struct CreateListing {
     #[serde(default, deserialize_with = "optional_instant")]
     pub available_until: Option<DateTime<Utc>>,
     /// At most 2000 characters.
-    #[schema(max_length = 2000)]
+    #[schema(max_length = 2000, pattern = "^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]*$")]
     pub description: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct UpdateListing {
     #[serde(default, deserialize_with = "given_instant")]
     #[schema(value_type = Option<DateTime<Utc>>)]
     pub available_until: Option<Option<DateTime<Utc>>>,
-    #[schema(max_length = 2000)]
+    #[schema(max_length = 2000, pattern = "^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]*$")]
     pub description: Option<String>,
 }
 

@@ -67,7 +67,7 @@ pub struct ListingQuery {
     #[param(example = "16k")]
     pub context: Option<String>,
     /// Users at once.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 4096)]
     pub concurrency: Option<i32>,
     /// Per user. Needs a workload.
     #[param(exclusive_minimum = 0)]

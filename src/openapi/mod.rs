@@ -16,6 +16,7 @@ use utoipa::OpenApi;
 use utoipa_actix_web::AppExt;
 
 use crate::{
+    base::shape::{HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, RegionText},
     benchmarks::{model::EvidenceLevel, service::RunSort},
     catalog::service::Candidate,
     endpoint::ChatRequest,
@@ -45,7 +46,9 @@ use crate::{
         (name = "Operators", description = "What the service's operators do"),
         (name = "Service", description = "Whether the service works, and what its problem codes mean")
     ),
-    components(schemas(RunSort, Sort, EvidenceLevel, Candidate, ChatRequest, Unmet))
+    components(schemas(
+        Candidate, ChatRequest, EvidenceLevel, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, RegionText, RunSort, Sort, Unmet
+    ))
 )]
 struct Document;
 

@@ -1,6 +1,6 @@
 //! What follows from the kind of an operation, added to all operations of the kind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -93,6 +93,7 @@ impl Kind {
 
 pub(super) fn complete(document: &mut Value) {
     let optional = bodies_without_required_members(document);
+    let meanings = meanings(document);
     let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) else { return };
     for (path, item) in paths.iter_mut() {
         let Some(item) = item.as_object_mut() else { continue };
@@ -102,7 +103,7 @@ pub(super) fn complete(document: &mut Value) {
             operation.entry("security").or_insert_with(|| json!([]));
             complete_parameters(operation, &kind);
             complete_body(operation, &optional);
-            complete_responses(operation, &kind);
+            complete_responses(operation, &kind, &meanings);
         }
     }
 }
@@ -113,6 +114,27 @@ fn bodies_without_required_members(document: &Value) -> BTreeSet<String> {
     let is_optional = |schema: &Value| schema["type"] == "object" && schema.get("required").is_none();
     let named = schemas.into_iter().flatten().filter(|(_, schema)| is_optional(schema));
     named.map(|(name, _)| format!("#/components/schemas/{name}")).collect()
+}
+
+/// What schemas mean, by their references.
+fn meanings(document: &Value) -> BTreeMap<String, String> {
+    let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
+    let described = schemas.into_iter().flatten().filter_map(|(name, schema)| Some((name, schema.get("description")?.as_str()?)));
+    described.map(|(name, text)| (format!("#/components/schemas/{name}"), text.to_owned())).collect()
+}
+
+/// Says what an answer is, unless its handler did: what its body's schema means.
+fn describe(status: &str, response: &mut Value, meanings: &BTreeMap<String, String>) {
+    if response["description"].as_str().is_some_and(|text| !text.is_empty()) {
+        return;
+    }
+    let body = response.pointer("/content/application~1json/schema/$ref").and_then(Value::as_str);
+    let text = match body.and_then(|body| meanings.get(body)) {
+        Some(meaning) => meaning.as_str(),
+        None if status == "204" => "Done.",
+        None => "What was asked for.",
+    };
+    response["description"] = text.into();
 }
 
 fn complete_parameters(operation: &mut Map<String, Value>, kind: &Kind) {
@@ -159,7 +181,7 @@ fn complete_body(operation: &mut Map<String, Value>, optional: &BTreeSet<String>
     }
 }
 
-fn complete_responses(operation: &mut Map<String, Value>, kind: &Kind) {
+fn complete_responses(operation: &mut Map<String, Value>, kind: &Kind, meanings: &BTreeMap<String, String>) {
     let id = operation.get("operationId").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
     let mut problems = if kind.is_endpoint { BTreeSet::new() } else { kind.problems() };
@@ -170,8 +192,10 @@ fn complete_responses(operation: &mut Map<String, Value>, kind: &Kind) {
         } else if status == "default" {
             let headers = ["X-Request-Id", "RateLimit-Policy", "RateLimit", "Retry-After", "WWW-Authenticate"];
             response["headers"] = Value::Object(header_references(&headers));
+            describe(status, response, meanings);
         } else {
             response["headers"] = Value::Object(header_references(&kind.headers()));
+            describe(status, response, meanings);
             add_examples(response, &id);
         }
     }
@@ -189,6 +213,12 @@ fn complete_responses(operation: &mut Map<String, Value>, kind: &Kind) {
 fn add_examples(response: &mut Value, id: &str) {
     let Some(content) = response.get_mut("content").and_then(Value::as_object_mut) else { return };
     for (media_type, body) in content.iter_mut() {
+        if media_type == EVENT_STREAM
+            && let Some(body) = body.as_object_mut()
+        {
+            // Not one text: what an event's data is stands in the description.
+            body.remove("schema");
+        }
         let key = format!("{id} {media_type}");
         if let Some(example) = EXAMPLES.get(&key) {
             body["example"] = example.clone();

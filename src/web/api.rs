@@ -6,12 +6,14 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::Method,
     middleware::Next,
+    web::Data,
 };
 use tracing::Instrument;
 
 use super::{
     client::{client_address, has_credentials},
     etag,
+    not_found::Paths,
     query::{self, QueryRead},
     rate_limit,
 };
@@ -39,7 +41,12 @@ pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) ->
 }
 
 async fn before(req: &ServiceRequest, reads: bool) -> Result<()> {
-    if !reads && let Some(error) = query::unread(req.query_string()) {
+    // A method that the path does not take is 405, whatever stands in the query.
+    let is_taken = req.app_data::<Data<Paths>>().is_none_or(|paths| paths.takes(req.method(), req.path()));
+    if !reads
+        && is_taken
+        && let Some(error) = query::unread(req.query_string())
+    {
         return Err(error);
     }
     if !has_credentials(req.headers()) {

@@ -224,14 +224,16 @@ pub fn problems() -> Vec<ProblemKind> {
     Code::ALL.iter().map(kind).collect()
 }
 
-/// The closed list of problem codes.
+/// List problem codes
+///
+/// The closed list.
 #[utoipa::path(tag = "Service", responses((status = 200, body = Listed<ProblemKind>)))]
 #[get("/problems")]
 pub async fn problem_list() -> impl Responder {
     actix_web::web::Json(Listed { data: problems() })
 }
 
-/// One problem code.
+/// Read a problem code
 #[utoipa::path(tag = "Service", params(("code" = String, Path, description = "A problem code")), responses((status = 200, body = ProblemKind), super::NotFoundProblem))]
 #[get("/problems/{code}")]
 pub async fn problem_show(code: super::Path<String>) -> Result<impl Responder> {

@@ -37,6 +37,7 @@ pub struct RunListQuery {
     /// A hardware model by slug or name.
     pub hardware: Option<String>,
     /// GPUs of the machine.
+    #[param(minimum = 1)]
     pub gpu_count: Option<i32>,
     /// Name of the engine: `vllm`.
     pub engine: Option<String>,
@@ -79,6 +80,9 @@ fn place(row: &RunRow, sort: RunSort) -> RunPlace {
 }
 
 async fn filter(conn: &mut Conn, query: &RunListQuery) -> Result<RunFilter> {
+    if query.gpu_count.is_some_and(|count| count < 1) {
+        return Err(Error::invalid("?gpu_count", "out_of_range", "gpu_count is at least 1."));
+    }
     let catalog = Catalog::builtin();
     let hardware = match &query.hardware {
         Some(name) => Some(crate::catalog::service::hardware_input("?hardware", name, None)?.slug.clone()),
