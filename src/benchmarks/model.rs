@@ -21,7 +21,7 @@ use crate::{
     db::schema::{challenges, run_cells, runs},
 };
 
-/// How strong the evidence of a run is, weakest first (evidence.md 0).
+/// How strong the evidence of a run is, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceLevel {
@@ -339,8 +339,10 @@ pub struct UploadFields {
     pub visibility: Option<Visibility>,
 }
 
-/// The body of an upload, for the OpenAPI document; it is read by [`UploadFields`] and the rules for documents.
+/// A run document and what its uploader says of it.
+// For the OpenAPI document: an upload is read by `UploadFields` and the rules for documents.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct UploadBody {
     /// The benchmark's JSON, plain or wrapped.
     #[schema(value_type = Object)]
