@@ -63,4 +63,6 @@ shapes! {
     InstantOrDateText "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2}))?$" 10 35 "2026-11-30";
     /// New for each effect that is meant; a repeat with it gets the first answer.
     IdempotencyKeyText "^[!-~](?:[ -~]*[!-~])?$" 1 255 "c0c7c4a2-0d5b-4a37-9d8f-3f0f3a6c1f11";
+    /// A number of tokens: `16384`, `16k` (1024 each) or `1m`.
+    ContextText "^[0-9]+[kKmM]?$" 1 64 "16k";
 }

@@ -352,7 +352,9 @@ pub struct UploadBody {
     pub hardware: Option<ClaimedHardware>,
     pub model: Option<super::claim::ClaimedModel>,
     pub engine: Option<ClaimedEngine>,
+    #[schema(max_length = 8_000)]
     pub launch_command: Option<String>,
+    #[schema(max_length = 2_000)]
     pub notes: Option<String>,
     pub visibility: Option<Visibility>,
 }

@@ -183,11 +183,10 @@ pub(super) struct Endpoint {
 }
 
 pub(super) fn check_name(faults: &mut Faults, name: &str) -> String {
-    let name = name.trim();
-    if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || name.chars().any(char::is_control) {
+    if name.trim().is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
         faults.add("/name", "wrong_length", format!("A name has 1 to {NAME_CHARS_MAX} characters, none of them a control character."));
     }
-    name.to_owned()
+    name.trim().to_owned()
 }
 
 pub(super) fn check_region(faults: &mut Faults, region: Option<String>) -> Option<String> {
@@ -295,11 +294,11 @@ fn check_bounds(faults: &mut Faults, gpu_count: i32, [vram_gib, ram_gib, power_l
 /// An empty text is none.
 fn check_text(faults: &mut Faults, pointer: &str, text: Option<String>) -> Option<String> {
     let text = text?;
-    let text = text.trim();
     if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(char::is_control) {
         let detail = format!("The value has at most {TEXT_CHARS_MAX} characters, none of them a control character.");
         faults.add(pointer, "too_long", detail);
     }
+    let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 

@@ -90,7 +90,7 @@ impl Offer {
             min_hours: form.min_hours.unwrap_or(0),
             max_hours: form.max_hours,
             available_until: form.available_until,
-            description: form.description.as_deref().unwrap_or_default().trim().to_owned(),
+            description: form.description.clone().unwrap_or_default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Offer {
             min_hours: update.min_hours.unwrap_or(self.min_hours),
             max_hours: update.max_hours.unwrap_or(self.max_hours),
             available_until: update.available_until.unwrap_or(self.available_until),
-            description: update.description.as_deref().map_or(self.description, |text| text.trim().to_owned()),
+            description: update.description.clone().unwrap_or(self.description),
         }
     }
 
@@ -119,7 +119,7 @@ impl Offer {
         listing.min_hours = self.min_hours;
         listing.max_hours = self.max_hours;
         listing.available_until = self.available_until;
-        listing.description = self.description;
+        listing.description = self.description.trim().to_owned();
     }
 
     /// `was_until` is an end that stood before: one that has passed need not be given anew to change something else.

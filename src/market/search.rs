@@ -9,7 +9,7 @@ use crate::{
         Money, Result,
         faults::Faults,
         id::ListingId,
-        shape::{LimitText, RegionText},
+        shape::{ContextText, LimitText, RegionText},
     },
     benchmarks::Quantization,
     catalog::{self, Catalog, ModelMatch},
@@ -63,8 +63,8 @@ pub struct ListingQuery {
     /// Any spelling of a quantization.
     #[param(example = "awq-4bit")]
     pub quantization: Option<String>,
-    /// Tokens of context for each user: `16384` or `16k`.
-    #[param(example = "16k")]
+    /// Tokens of context for each user: `16384` or `16k`, at most 16777216.
+    #[param(value_type = Option<ContextText>)]
     pub context: Option<String>,
     /// Users at once.
     #[param(minimum = 1, maximum = 4096)]

@@ -1,6 +1,7 @@
 //! The web toolkit over real HTTP: a small app with the program's own middleware, one folder below the domains.
 
 mod body;
+mod conforms;
 mod edge;
 mod idempotency;
 mod inputs;
