@@ -21,10 +21,13 @@ use crate::base::{Error, Result};
 
 const PREFIX: &str = "/api/v1/";
 
-/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass untouched.
+/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass; where a caller was counted the answer says what is left.
 pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) -> Result<ServiceResponse<BoxBody>, ActixError> {
     if !req.path().starts_with(PREFIX) {
-        return next.call(req).await.map(ServiceResponse::map_into_boxed_body);
+        let mut res = next.call(req).await?.map_into_boxed_body();
+        let request = res.request().clone();
+        rate_limit::insert_headers(&request, res.headers_mut());
+        return Ok(res);
     }
     let reads = *req.method() == Method::GET;
     let checked = before(&req, reads).await;

@@ -8,4 +8,5 @@ mod inputs;
 mod limits;
 mod lists;
 mod openapi;
+mod refusals;
 mod server;
