@@ -18,7 +18,7 @@ from sandbox import Caller, Sandbox, register, say
 SEED = os.environ.get("SEED", "20261130")
 REQUESTS_MIN = int(os.environ.get("REQUESTS", "10000"))
 # Each operation is tried so often in the fuzzing phase; the phases before it add what the schema's bounds and examples suggest.
-EXAMPLES = os.environ.get("EXAMPLES", "150")
+EXAMPLES = os.environ.get("EXAMPLES", "120")
 ONLY = [option for name in os.environ.get("ONLY", "").split() for option in ("--include-operation-id", name)]
 SCOPES = [
     "account:read", "machines:write", "runs:write", "listings:write", "rentals:write", "billing:write", "inference",
@@ -54,6 +54,7 @@ def set_stage(sandbox):
     ended = rent_and_stop(person, free[0]["id"])
     live = person.post("/api/v1/rentals", {"listing_id": free[0]["id"]}, key="live")["id"]
     read_live_events(url, person.token, live)
+    models = [model["id"] for model in person.get("/v1/models")["data"]]
     runs = [run["id"] for run in Caller(url).get("/api/v1/matrix-runs")["data"]]
     document = json.loads(httpx.get(f"{url}/api/v1/matrix-runs/{runs[0]}/document").text)
     return {
@@ -70,7 +71,7 @@ def set_stage(sandbox):
             "spare_keys": spare_keys, "organizations": [organization], "invitations": [invitation], "members": ["fuzz", "fuzz-leaver"],
             "machines": machines[:2], "spare_machines": machines[2:], "challenges": [challenge], "runs": runs,
             "listings": [draft] + [offer["id"] for offer in offers], "own_listings": [draft], "quotes": [quote], "ended_rentals": [ended],
-            "rentals": [ended, live],
+            "rentals": [ended, live], "models": models,
         },
     }
 

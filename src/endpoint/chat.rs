@@ -27,7 +27,7 @@ pub struct ChatMessage {
     /// `system`, `user`, `assistant` or `tool`.
     pub role: String,
     /// A text, or parts as OpenAI defines them.
-    pub content: Value,
+    pub content: Option<Value>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

@@ -12,6 +12,9 @@ use super::parts::reference;
 pub(super) static EXAMPLES: LazyLock<Map<String, Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap_or_default());
 
+/// Read leniently from files by `rigmark verify`, strictly by the API.
+const STRICT: [&str; 3] = ["ClaimedHardware", "ClaimedModel", "ClaimedEngine"];
+
 pub(super) fn complete(document: &mut Value) {
     let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) else { return };
     let names: Vec<String> = schemas.keys().cloned().collect();
@@ -22,6 +25,11 @@ pub(super) fn complete(document: &mut Value) {
         }
         if let Some(example) = example(name, row) {
             schema["examples"] = json!([example]);
+        }
+    }
+    for name in STRICT {
+        if let Some(schema) = schemas.get_mut(name) {
+            schema["additionalProperties"] = false.into();
         }
     }
     if let Some(problem) = schemas.get_mut("ProblemBody") {
