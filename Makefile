@@ -1,7 +1,7 @@
 # Rigmark's commands. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt schema clean reset
+.PHONY: help setup run test lint fmt schema fuzz-api client-test clean reset
 
 CARGO ?= cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -10,7 +10,7 @@ DATA_DIR := $(or $(RIGMARK_DATA_DIR),var)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help: ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## install what is missing for running and testing
 	@scripts/setup.sh test
@@ -36,6 +36,12 @@ fmt: ## format the code
 
 schema: ## write src/db/schema.rs anew after a change of migrations/
 	@scripts/schema.sh $(TARGET_DIR) $(CARGO)
+
+fuzz-api: ## 10,000 generated requests over all operations of the API (SEED= varies them); needs PyPI the first time
+	@scripts/api/fuzz.sh $(TARGET_DIR) $(CARGO)
+
+client-test: ## generate a Python client from the OpenAPI document and do the main job with it; needs PyPI the first time
+	@scripts/api/client.sh $(TARGET_DIR) $(CARGO)
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -151,7 +151,7 @@ fn start_metrics(ctx: &Ctx, bind: SocketAddr) -> Result<ServerHandle> {
 
 fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
     let data = Data::new(ctx.clone());
-    let paths = Data::new(Paths::of(&openapi::document()));
+    let paths = Data::new(Paths::of(&openapi::collected()));
     let renderers = Renderers::default().at("/v1", endpoint::api::render_error).for_browsers(html::error_page);
     let renderers = html::LANGUAGES.iter().fold(renderers, |all, language| all.at(language.prefix, html::error_page));
     let server = HttpServer::new(move || {

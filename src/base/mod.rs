@@ -9,6 +9,7 @@ pub mod money;
 pub mod offload;
 pub mod seal;
 pub mod secret;
+pub mod shape;
 pub mod units;
 
 pub use error::{Code, Error, FieldError, Result};

@@ -55,7 +55,7 @@ pub async fn run_upload(auth: Auth<scope::RunsWrite>, body: RawBody<RUN_BYTES_MA
 }
 
 /// List public runs
-#[utoipa::path(tag = "Runs", params(RunListQuery), responses((status = 200, body = Page<RunSummaryView>), QueryProblems))]
+#[utoipa::path(tag = "Runs", params(RunListQuery), responses((status = 200, body = Page<RunSummaryView>), NotFoundProblem, QueryProblems))]
 #[get("/api/v1/matrix-runs")]
 pub async fn run_list(query: Query<RunListQuery>, ctx: Ctx) -> Result<impl Responder> {
     let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;

@@ -6,7 +6,12 @@ use actix_web::{
     post,
 };
 
-use super::{body::Passing, error::OpenAiError, service};
+use super::{
+    body::Passing,
+    chat::{ChatCompletion, ChatRequest},
+    error::OpenAiError,
+    service,
+};
 use crate::{
     base::{Error, Result},
     ctx::Ctx,
@@ -42,8 +47,8 @@ pub async fn models(auth: Auth<scope::Inference>, ctx: Ctx) -> Result<impl Respo
 /// Chat completion
 ///
 /// Passed on to the machine that `model` names, streamed or not. A client that leaves cancels the engine's work.
-#[utoipa::path(tag = "Endpoint", request_body(content = Object, content_type = "application/json"),
-    responses((status = 200, body = Object), (status = "default", body = OpenAiError)), security(("bearer" = [])))]
+#[utoipa::path(tag = "Endpoint", request_body(content = ChatRequest, content_type = "application/json"),
+    responses((status = 200, content((ChatCompletion = "application/json"), (String = "text/event-stream"))), (status = "default", body = OpenAiError)), security(("bearer" = [])))]
 #[post("/v1/chat/completions")]
 pub async fn chat_completions(auth: Auth<scope::Inference>, body: Json<Passing, CHAT_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
     // Out of its wrapper at once: a large body holds one of a few permits, and an answer may take minutes.

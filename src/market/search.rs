@@ -9,6 +9,7 @@ use crate::{
         Money, Result,
         faults::Faults,
         id::{ListingId, MachineId},
+        shape::{ContextText, LimitText, RegionText},
     },
     benchmarks::Quantization,
     catalog::{self, Catalog, ModelMatch},
@@ -45,28 +46,34 @@ pub struct ListingQuery {
     /// Any usual name of a GPU or SoC; it must mean one hardware model.
     #[param(example = "rtx-3090")]
     pub hardware: Option<String>,
+    /// GPUs of the machine.
+    #[param(minimum = 1)]
     pub gpu_count: Option<i32>,
     /// Nominal memory of one GPU in GiB: 24 finds a card that reports 24564 MiB.
+    #[param(exclusive_minimum = 0)]
     pub vram_gib: Option<f64>,
     /// A country finds its subdivisions too.
-    #[param(example = "us")]
+    #[param(value_type = Option<RegionText>)]
     pub region: Option<String>,
     /// Per hour, for the whole machine.
-    #[param(value_type = Option<String>, example = "0.50")]
+    #[param(value_type = Option<LimitText>)]
     pub max_price: Option<Money>,
     /// Name, slug or repository of a model.
     pub model: Option<String>,
     /// Any spelling of a quantization.
     #[param(example = "awq-4bit")]
     pub quantization: Option<String>,
-    /// Tokens of context for each user: `16384` or `16k`.
-    #[param(example = "16k")]
+    /// Tokens of context for each user: `16384` or `16k`, at most 16777216.
+    #[param(value_type = Option<ContextText>)]
     pub context: Option<String>,
     /// Users at once.
+    #[param(minimum = 1, maximum = 4096)]
     pub concurrency: Option<i32>,
     /// Per user. Needs a workload.
+    #[param(exclusive_minimum = 0)]
     pub min_tokens_per_second: Option<f64>,
     /// Of a prompt never seen before. Needs a workload.
+    #[param(exclusive_minimum = 0)]
     pub max_ttft_ms: Option<f64>,
     /// Only this account's listings.
     #[param(example = "@ada")]
@@ -74,6 +81,7 @@ pub struct ListingQuery {
     /// Also machines that cannot be rented now: taken by a rental, reserved, or silent for a quarter of an hour.
     #[serde(default)]
     pub include_unavailable: bool,
+    /// Default: `price`, or `price_per_million_tokens` with a workload.
     #[param(inline)]
     pub sort: Option<Sort>,
     #[serde(default)]

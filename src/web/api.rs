@@ -7,12 +7,14 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::Method,
     middleware::Next,
+    web::Data,
 };
 use tracing::Instrument;
 
 use super::{
     client::{client_address, has_credentials},
     etag, html,
+    not_found::Paths,
     query::{self, QueryRead},
     rate_limit,
 };
@@ -20,11 +22,14 @@ use crate::base::{Error, Result};
 
 const PREFIX: &str = "/api/v1/";
 
-/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass untouched, but for the tags of pages.
+/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass, but for the tags of pages; where a caller was counted the answer says what is
+/// left.
 pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) -> Result<ServiceResponse<BoxBody>, ActixError> {
     let reads = *req.method() == Method::GET;
     if !req.path().starts_with(PREFIX) {
-        let res = next.call(req).await?.map_into_boxed_body();
+        let mut res = next.call(req).await?.map_into_boxed_body();
+        let request = res.request().clone();
+        rate_limit::insert_headers(&request, res.headers_mut());
         return Ok(if reads && html::is_page(res.headers()) { etag::apply(res) } else { res });
     }
     let checked = before(&req, reads).await;
@@ -41,7 +46,12 @@ pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) ->
 }
 
 async fn before(req: &ServiceRequest, reads: bool) -> Result<()> {
-    if !reads && let Some(error) = query::unread(req.query_string()) {
+    // A method that the path does not take is 405, whatever stands in the query.
+    let is_taken = req.app_data::<Data<Paths>>().is_none_or(|paths| paths.takes(req.method(), req.path()));
+    if !reads
+        && is_taken
+        && let Some(error) = query::unread(req.query_string())
+    {
         return Err(error);
     }
     if !has_credentials(req.headers()) {

@@ -29,7 +29,7 @@ pub struct ProblemBody {
     #[schema(example = 422)]
     pub status: u16,
     pub detail: String,
-    #[schema(example = "invalid_input")]
+    #[schema(value_type = crate::base::Code)]
     pub code: &'static str,
     /// Stands in the log beside what happened.
     pub request_id: String,
@@ -223,6 +223,7 @@ pub(super) fn from_status(status: StatusCode) -> Error {
 pub struct ProblemKind {
     #[serde(rename = "type")]
     pub kind: String,
+    #[schema(value_type = crate::base::Code)]
     pub code: &'static str,
     pub status: u16,
     pub title: &'static str,
@@ -239,15 +240,17 @@ pub fn problems() -> Vec<ProblemKind> {
     Code::ALL.iter().map(kind).collect()
 }
 
-/// The closed list of problem codes.
-#[utoipa::path(tag = "problems", responses((status = 200, body = Listed<ProblemKind>)))]
+/// List problem codes
+///
+/// The closed list.
+#[utoipa::path(tag = "Service", responses((status = 200, body = Listed<ProblemKind>)))]
 #[get("/problems")]
 pub async fn problem_list() -> impl Responder {
     actix_web::web::Json(Listed { data: problems() })
 }
 
-/// One problem code.
-#[utoipa::path(tag = "problems", params(("code" = String, Path)), responses((status = 200, body = ProblemKind), super::NotFoundProblem))]
+/// Read a problem code
+#[utoipa::path(tag = "Service", params(("code" = String, Path, description = "A problem code")), responses((status = 200, body = ProblemKind), super::NotFoundProblem))]
 #[get("/problems/{code}")]
 pub async fn problem_show(code: super::Path<String>) -> Result<impl Responder> {
     let found = problems().into_iter().find(|problem| problem.code == *code);

@@ -60,8 +60,8 @@ pub struct CellRef {
 /// One thing a check found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
-    /// Stable, snake_case; one row of [`CHECKS`].
-    #[schema(value_type = String)]
+    /// Stable, snake_case.
+    #[schema(value_type = String, pattern = "^[a-z0-9_]+$")]
     pub code: Cow<'static, str>,
     pub severity: Severity,
     pub message: String,

@@ -32,15 +32,22 @@ use crate::{
 pub struct RunListQuery {
     /// A model of the catalog by slug, name or repository, or the name under which a run was uploaded.
     pub model: Option<String>,
+    /// Handle of the organization that publishes the model.
     pub publisher: Option<String>,
     /// A hardware model by slug or name.
     pub hardware: Option<String>,
+    /// GPUs of the machine.
+    #[param(minimum = 1)]
     pub gpu_count: Option<i32>,
+    /// Name of the engine: `vllm`.
     pub engine: Option<String>,
+    /// Any spelling of a quantization.
     pub quantization: Option<String>,
     /// Handle of the uploader.
     pub by: Option<String>,
+    /// The verdict.
     pub status: Option<Verdict>,
+    /// Default: `newest`.
     pub sort: Option<RunSort>,
     #[serde(default)]
     #[param(inline)]
@@ -73,6 +80,9 @@ fn place(row: &RunRow, sort: RunSort) -> RunPlace {
 }
 
 async fn filter(conn: &mut Conn, query: &RunListQuery) -> Result<RunFilter> {
+    if query.gpu_count.is_some_and(|count| count < 1) {
+        return Err(Error::invalid("?gpu_count", "out_of_range", "gpu_count is at least 1."));
+    }
     let catalog = Catalog::builtin();
     let hardware = match &query.hardware {
         Some(name) => Some(crate::catalog::service::hardware_input("?hardware", name, None)?.slug.clone()),

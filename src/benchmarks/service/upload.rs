@@ -168,7 +168,7 @@ fn upload_key(caller: &Caller, incoming: &Incoming) -> Result<String> {
         fields.machine_id.map(|m| m.to_string()).unwrap_or_default(),
         fields.challenge_id.map(|c| c.to_string()).unwrap_or_default(),
         claim,
-        fields.visibility.as_str().to_owned(),
+        fields.visibility.unwrap_or_default().as_str().to_owned(),
         incoming.original_sha256.clone(),
     ];
     Ok(sha256_hex(parts.join("\n").as_bytes()))
@@ -361,7 +361,7 @@ fn row(
         challenge_id: challenge.map(|c| c.id),
         status: assessment.verdict.as_str().to_owned(),
         evidence_level: level.as_str().to_owned(),
-        visibility: fields.visibility.as_str().to_owned(),
+        visibility: fields.visibility.unwrap_or_default().as_str().to_owned(),
         model_slug: model.map(|m| m.slug.clone()),
         publisher: model.map(|m| m.publisher.clone()),
         model_name,

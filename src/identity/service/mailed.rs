@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::registration::Mailed;
 use crate::{
-    base::{Error, Result, secret::Secret},
+    base::{Error, Result, secret::Secret, shape::TokenText},
     ctx::Ctx,
     identity::{
         caller::Caller,
@@ -36,7 +36,7 @@ pub async fn request_confirmation(ctx: &Ctx, caller: &Caller) -> Result<Mailed> 
 #[serde(deny_unknown_fields)]
 pub struct ConfirmEmail {
     /// From the mailed link.
-    #[schema(value_type = String)]
+    #[schema(value_type = TokenText)]
     pub token: Secret<String>,
 }
 
