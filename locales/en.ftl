@@ -237,7 +237,7 @@ for-rent = For rent with this run
 for-rent-lede = The machine this run is bound to, then others with the same GPU, model and quantization.
 this-runs-machine = this run’s machine
 other-runs = Other runs
-other-runs-lede = Same model and quantization, other hardware or engine; then other models on the same hardware.
+other-runs-lede = Same model and quantization, other hardware or engine; then other models on the same hardware. Where a run lacks a cell, its nearest one stands with its name.
 other-runs-on = Other models on { $hardware }
 this-run = this run
 

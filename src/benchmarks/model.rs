@@ -316,7 +316,7 @@ pub struct RelatedRun {
     pub evidence_level: String,
     pub decode_single_tokens_per_second: Option<f64>,
     pub prefill_peak_tokens_per_second: Option<f64>,
-    /// Its lightest valid cell that is at least as heavy.
+    /// Its valid cell nearest to the one that runs are compared by.
     pub cell: Option<RelatedCell>,
 }
 

@@ -278,7 +278,7 @@ pub struct RelatedFilter<'a> {
     pub model_slug: Option<&'a str>,
     pub quantization: Option<&'a str>,
     pub hardware_slug: Option<&'a str>,
-    /// The cell to compare by.
+    /// The cell to compare by; of each run the nearest to it is taken, as `matrix::comparison_cell` counts.
     pub context_tokens: i32,
     pub concurrency: i32,
 }
@@ -357,8 +357,9 @@ pub async fn run_list_related(conn: &mut Conn, filter: &RelatedFilter<'_>, limit
          JOIN runs r ON r.id = found.id
          LEFT JOIN LATERAL (
              SELECT context_tokens, concurrency, total_tokens_per_second FROM run_cells
-             WHERE run_id = r.id AND context_tokens >= $5 AND concurrency >= $6 AND status = 'valid'
-             ORDER BY context_tokens, concurrency LIMIT 1) c ON true
+             WHERE run_id = r.id AND status = 'valid'
+             ORDER BY abs(ln((1024 + context_tokens) / (1024.0 + $5))) + abs(ln(concurrency / $6::numeric)), context_tokens, concurrency
+             LIMIT 1) c ON true
          ORDER BY found.is_of_model DESC, r.created_at DESC, r.id DESC",
     )
     .bind::<sql_types::Uuid, _>(filter.id)

@@ -34,7 +34,7 @@ struct OtherRun {
     engine: String,
     single: String,
     at_cell: String,
-    /// Its cell, where that is a heavier one.
+    /// Its cell, where that is another one.
     cell: String,
     prefill: String,
     level: LevelMark,

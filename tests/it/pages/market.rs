@@ -89,6 +89,8 @@ async fn what_cannot_be_used_is_kept_with_the_reason_beside_it() {
     );
     assert!(html.contains("id=\"e-max_price\">Enter an amount in dollars, such as 0.50.<"), "{html}");
     assert!(!html.contains("<script>"), "{html}");
+    // A link to a field in a closed popover would lead nowhere.
+    assert!(!html.contains("id=\"filters\" popover") && html.contains("href=\"#f-gpu_count\""), "{html}");
     let half = page(&app, "/en/marketplace?model=Nemotron-Cascade-2-30B-A3B&concurrency=0", 422).await.body;
     assert!(half.contains("id=\"e-context\">") && half.contains("id=\"e-concurrency\">Enter a whole number from 1 to 4,096."), "{half}");
     let unknown = text(&page(&app, "/en/marketplace?colour=red", 422).await.body);
