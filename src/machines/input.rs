@@ -8,7 +8,7 @@ use crate::{
     base::{
         Result,
         faults::Faults,
-        given::given,
+        given::{given, given_object, object, optional_object},
         secret::Secret,
         shape::{NameText, RegionText},
         units::MIB_PER_GIB,
@@ -31,10 +31,12 @@ pub struct CreateMachine {
     /// 1 to 80 characters.
     #[schema(value_type = NameText)]
     pub name: String,
+    #[serde(deserialize_with = "object")]
     pub hardware: HardwareInput,
     /// Lower-case ISO 3166 country code, optionally with `-subdivision`.
     #[schema(value_type = Option<RegionText>)]
     pub region: Option<String>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub endpoint: Option<EndpointInput>,
 }
 
@@ -83,13 +85,14 @@ pub struct UpdateMachine {
     #[schema(value_type = Option<NameText>)]
     pub name: Option<String>,
     /// Any change here takes a listing off the market until there is a new run.
+    #[serde(default, deserialize_with = "optional_object")]
     pub hardware: Option<HardwareUpdate>,
     /// Null takes it away.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<RegionText>)]
     pub region: Option<Option<String>>,
     /// Null takes it away.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given_object")]
     #[schema(value_type = Option<EndpointUpdate>)]
     pub endpoint: Option<Option<EndpointUpdate>>,
 }

@@ -80,6 +80,45 @@ async fn a_member_that_may_be_null_is_taken_as_null() {
     assert!(tried > 30, "only {tried} members may be null");
 }
 
+/// Whether a member is an object of the document's, maybe beside null.
+fn is_object(document: &Value, member: &Value) -> bool {
+    let mut choices = member["oneOf"].as_array().into_iter().flatten().chain([member]).filter_map(|choice| choice["$ref"].as_str());
+    choices.any(|reference| document.pointer(reference.trim_start_matches('#')).is_some_and(|schema| schema["type"] == "object"))
+}
+
+/// serde takes an array for a struct, field by field.
+#[actix_web::test]
+async fn an_object_inside_a_body_is_no_array() {
+    let app = TestApp::new().await;
+    let person = hosts::person(&app, "ann").await;
+    let machine: rigmark::base::id::MachineId = hosts::machine(&person, None).await;
+    let document = rigmark::openapi::document();
+    let mut tried = 0;
+    for (path, item) in paths().iter().filter(|(path, _)| path.starts_with("/api/v1/")) {
+        for (method, operation) in item.as_object().unwrap() {
+            let Some(reference) = operation.pointer("/requestBody/content/application~1json/schema/$ref").and_then(Value::as_str) else {
+                continue;
+            };
+            let schema = document.pointer(reference.trim_start_matches('#')).unwrap();
+            for (name, _) in schema["properties"].as_object().unwrap().iter().filter(|(_, member)| is_object(&document, member)) {
+                for array in [json!([]), json!([null, null]), json!(["RTX 4090", 1, null, null, null, null, null, null, null])] {
+                    let mut body = json!({ name: array });
+                    if schema["properties"].get("document").is_some() {
+                        body["document"] = json!({});
+                    }
+                    let request = person.http.request(method.to_uppercase().parse().unwrap(), &path.replace("{id}", &machine.to_string()));
+                    let problem = request.json(&body).expect_problem(422, "invalid_input").await;
+                    let pointers: Vec<_> =
+                        problem["errors"].as_array().unwrap().iter().filter_map(|fault| fault["pointer"].as_str()).collect();
+                    assert!(pointers.iter().any(|at| at.starts_with(&format!("/{name}"))), "{method} {path} {body}: {problem}");
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(tried, 3 * 7, "hardware and endpoint of a machine, twice; hardware, model and engine of an upload");
+}
+
 #[actix_web::test]
 async fn what_trimming_would_take_away_is_checked_too() {
     let app = TestApp::new().await;
