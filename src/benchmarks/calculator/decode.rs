@@ -6,6 +6,7 @@
 
 use super::memory::{KvFormat, Weights, kv_bytes, kv_copies, state_bytes};
 use super::{GENERATED_TOKENS, Range, Setup};
+use crate::benchmarks::quantization::Quantization;
 use crate::catalog::{AttentionKind, HardwareModel, Model};
 
 const GB: f64 = 1e9;
@@ -68,18 +69,27 @@ pub fn flops_per_token(model: &Model) -> f64 {
     2.0 * model.active_params_no_embedding_b * GB
 }
 
-/// The total that no engine passes at this batch without speculation: bandwidth over the least bytes of a step, and the compute peak. Cache
-/// bytes count only where every token of the context is read (not for MLA, which sparse attention may sit on).
+/// The total that no engine passes at this batch without speculation.
 pub fn ceiling(setup: &Setup<'_>, concurrency: u32, context: f64) -> Option<f64> {
+    let by_memory = memory_ceiling(setup, concurrency, context)?;
+    Some(compute_ceiling(setup).map_or(by_memory, |by_compute| by_memory.min(by_compute)))
+}
+
+/// Bandwidth over the bytes that a step reads at least. Cache bytes count only where every token of the context is read (not for MLA, which
+/// sparse attention may sit on).
+pub fn memory_ceiling(setup: &Setup<'_>, concurrency: u32, context: f64) -> Option<f64> {
     let batch = f64::from(concurrency);
     let cache = match setup.model.attention_kind {
         AttentionKind::Gqa | AttentionKind::Mha => batch * kv_bytes(setup.model, setup.kv, context),
         AttentionKind::Mla | AttentionKind::Compressed => 0.0,
     };
     let weights = setup.weights.read_bytes(experts_hit(setup.model, batch.powf(OVERLAP_EXPONENT)));
-    let by_memory = read_ceiling(bandwidth(setup.hardware, setup.gpu_count)?, weights + cache, batch);
-    let by_compute = best_peak(setup.hardware).map(|peak| peak * f64::from(setup.gpu_count) / flops_per_token(setup.model));
-    Some(by_compute.map_or(by_memory, |by_compute| by_memory.min(by_compute)))
+    Some(read_ceiling(bandwidth(setup.hardware, setup.gpu_count)?, weights + cache, batch))
+}
+
+/// The compute peak of the best precision over the operations of a token.
+pub fn compute_ceiling(setup: &Setup<'_>) -> Option<f64> {
+    best_peak(setup.hardware).map(|peak| peak * f64::from(setup.gpu_count) / flops_per_token(setup.model))
 }
 
 /// The setup with the fewest bytes that fit what is known: for bounds on a run whose formats were not all stated.
@@ -87,7 +97,7 @@ pub fn least<'a>(
     hardware: &'a HardwareModel,
     gpu_count: u32,
     model: &'a Model,
-    quantization: Option<&crate::benchmarks::quantization::Quantization>,
+    quantization: Option<&Quantization>,
     kv: Option<KvFormat>,
 ) -> Setup<'a> {
     let weights = Weights::least(model, quantization);
