@@ -83,7 +83,7 @@ fn kv_format(text: &str) -> Result<KvFormat> {
     })
 }
 
-/// Asked contexts once each, in order, or the usual ones that the model allows.
+/// The asked contexts, or the usual ones that the model allows.
 fn contexts(asked: &DecodeQuestion, model: &Model) -> Vec<u64> {
     match &asked.contexts {
         Some(contexts) => contexts.clone(),
