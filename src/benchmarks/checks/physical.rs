@@ -75,12 +75,11 @@ fn part(document: &Document, claimed: Option<&ClaimedHardware>) -> Option<(&'sta
         let model = catalog.resolve_hardware(&claimed.gpu, claimed.vram_gib).one()?;
         return Some((model, claimed.gpu_count.unwrap_or(1).max(seen).max(1)));
     }
-    let mut models = document.hardware.gpus.iter().map(|gpu| {
-        match catalog.resolve_hardware(&gpu.name, gpu.memory_mib.map(|mib| mib / MIB_PER_GIB)) {
+    let mut models =
+        document.hardware.gpus.iter().map(|gpu| match catalog.resolve_hardware(&gpu.name, gpu.memory_mib.map(|mib| mib / MIB_PER_GIB)) {
             HardwareMatch::One(model) => Some(model),
             HardwareMatch::Ambiguous(_) | HardwareMatch::Unknown => None,
-        }
-    });
+        });
     let first = models.next()??;
     models.all(|model| model.is_some_and(|model| model.slug == first.slug)).then_some((first, seen))
 }

@@ -30,21 +30,24 @@ const LEVELS_USUAL: [u32; 5] = [1, 2, 4, 8, 16];
 #[serde(deny_unknown_fields)]
 pub struct DecodeQuestion {
     /// A model of the catalog by slug, name or repository.
-    #[schema(example = "Qwen/Qwen3-30B-A3B")]
+    #[schema(min_length = 1, max_length = 200)]
     pub model: String,
     /// A hardware model by slug or name.
-    #[schema(example = "RTX 3090")]
+    #[schema(min_length = 1, max_length = 200)]
     pub hardware: String,
     /// 1 when absent.
+    #[schema(minimum = 1, maximum = 1_024)]
     pub gpu_count: Option<u32>,
     /// A known one by any spelling (`AWQ 4-bit`, `q4_k_m`), or a number of bits (`4.85 bits`).
-    #[schema(example = "AWQ 4-bit")]
+    #[schema(min_length = 1, max_length = 200)]
     pub quantization: String,
     /// As engines name it (`fp8`, `q8_0`). When absent: that of the run the answer is anchored to, or 16 bits.
     pub kv_cache_dtype: Option<String>,
     /// In tokens; at most 32. When absent: the usual ones up to the model's longest.
+    #[schema(min_items = 1, max_items = 32)]
     pub contexts: Option<Vec<u64>>,
     /// At most 32. When absent: the usual ones.
+    #[schema(min_items = 1, max_items = 32)]
     pub concurrency_levels: Option<Vec<u32>>,
 }
 
@@ -78,9 +81,8 @@ pub async fn decode(ctx: &Ctx, asked: &DecodeQuestion) -> Result<Answer> {
 }
 
 fn kv_format(text: &str) -> Result<KvFormat> {
-    KvFormat::parse(text).ok_or_else(|| {
-        Error::invalid("/kv_cache_dtype", "unknown_kv_cache_dtype", "No engine's name for a KV cache of a known width.")
-    })
+    KvFormat::parse(text)
+        .ok_or_else(|| Error::invalid("/kv_cache_dtype", "unknown_kv_cache_dtype", "No engine's name for a KV cache of a known width."))
 }
 
 /// The asked contexts, or the usual ones that the model allows.
@@ -140,7 +142,8 @@ impl AnchorRun {
     }
 
     fn anchor<'a>(&'a self, asked: &Setup<'a>) -> Anchor<'a> {
-        let setup = Setup { hardware: self.hardware, gpu_count: self.gpu_count, memory_gib: None, kv: self.kv.unwrap_or(asked.kv), ..*asked };
+        let setup =
+            Setup { hardware: self.hardware, gpu_count: self.gpu_count, memory_gib: None, kv: self.kv.unwrap_or(asked.kv), ..*asked };
         Anchor { run_id: self.run_id.clone(), matrix: &self.matrix, setup }
     }
 }

@@ -86,7 +86,8 @@ fn public_documents_stay_within_the_bounds() {
             ("Qwen/Qwen3.5-397B-A17B", [Some("awq"), Some("int4"), None])
         };
         for quantization in formats {
-            let run = assess(&bytes, &claiming("RTX PRO 6000 Blackwell Server", 8, hf_id, quantization), &AssessContext::default()).unwrap();
+            let run =
+                assess(&bytes, &claiming("RTX PRO 6000 Blackwell Server", 8, hf_id, quantization), &AssessContext::default()).unwrap();
             assert_eq!((run.verdict, physical(&run)), (Verdict::Verified, vec![]), "{name} as {quantization:?}: {:#?}", run.findings);
         }
     }
