@@ -84,6 +84,7 @@ fn machines_api(config: &mut ServiceConfig) {
 /// Challenges and runs.
 fn benchmarks_api(config: &mut ServiceConfig) {
     config
+        .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
         .service(benchmarks::api::run_upload) // POST /api/v1/matrix-runs

@@ -3,8 +3,9 @@
 use actix_web::{HttpResponse, Responder, get, http::header, post};
 
 use super::{
+    calculator::Answer,
     model::{ChallengeView, RunSummaryView, RunView},
-    service::{self, ChallengeRequest, RunListQuery},
+    service::{self, ChallengeRequest, DecodeQuestion, RunListQuery},
 };
 use crate::{
     base::{
@@ -90,4 +91,15 @@ pub async fn run_document(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
 pub async fn run_cells(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
     let text = service::cells_csv(&ctx, id.into_inner()).await?;
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/csv; charset=utf-8")).body(text))
+}
+
+/// Calculate decode speed and memory
+///
+/// What a model does on a machine: measured cells where a verified run of the same model, quantization and hardware has them, interpolated and
+/// extrapolated ones near them, runs on other hardware scaled by bandwidth, or else the formula's range. Each cell names its kind and basis;
+/// one that does not fit in memory has null speeds and a reason.
+#[utoipa::path(tag = "Runs", request_body = DecodeQuestion, responses((status = 200, body = Answer), InputProblems))]
+#[post("/api/v1/calculator/decode")]
+pub async fn calculator_decode(body: Json<DecodeQuestion>, ctx: Ctx) -> Result<impl Responder> {
+    Ok(HttpResponse::Ok().json(service::decode(&ctx, &body).await?))
 }

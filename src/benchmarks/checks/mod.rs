@@ -7,6 +7,7 @@ mod arithmetic;
 mod era;
 mod event_log;
 mod hardware;
+mod physical;
 mod prefill;
 mod provenance;
 mod rounding;
@@ -28,6 +29,7 @@ use super::matrix::{CellStatus, Matrix};
 
 pub(crate) use era::{Era, Shape};
 pub(crate) use hardware::check as hardware;
+pub(crate) use physical::check as physical;
 pub(crate) use provenance::{ZONE_HOURS_MAX, freshness};
 pub use table::{CHECKS, CheckInfo, Group, info};
 

@@ -99,6 +99,17 @@ table! {
     Tolerance "server_tokens_differ" "The engine counted other tokens" "The engine's own counter of generated tokens should agree with the client's count. It does not.";
     Tolerance "usage_overreported" "The tool over-reports these cells" "The engine reports usage only when a request ends, so whole answers were counted that began before the window. The speed is too high, honestly so.";
     Physical "too_fast" "Faster than any engine" "No engine gives one stream a token in less than a fifth of a millisecond. These were not made by one.";
+    Physical "physics_unchecked" "Not compared with the hardware's limits" "The claimed model is not in the catalog, or its name fits several. Its speed was not compared with what the hardware can do.";
+    Physical "decode_above_bandwidth" "Decode faster than the memory can be read" "Every step reads the active weights, and the cache of every request, from memory at most at its bandwidth. With the fewest bytes that the claim allows this total would need more.";
+    Physical "decode_above_compute" "Decode faster than the hardware can compute" "Every token costs two operations for each active parameter. This total needs more than the claimed hardware's peak.";
+    Physical "itl_below_floor" "Tokens follow each other faster than the weights can be read" "A stream's next token needs one reading of the active weights. The median time between tokens is shorter than that takes on the claimed hardware.";
+    Physical "prefill_above_compute" "Prefill faster than the hardware can compute" "Every prompt token costs two operations for each active parameter. This rate needs more than the claimed hardware's peak: the prompt was cached, or the hardware is another.";
+    Physical "weights_exceed_memory" "The weights do not fit" "The model's weights at the claimed quantization are larger than all memory of the claimed hardware. Unless a part is kept elsewhere, it cannot have run there.";
+    Physical "cache_exceeds_memory" "Weights and cache do not fit together" "Weights and the KV cache of the largest valid cell are larger than all memory of the claimed hardware. Shared prefixes and sparse caches do that honestly.";
+    Physical "gpu_idle" "The GPU was idle" "The telemetry of a measured cell shows a GPU that did nothing. Something else made the tokens, or the engine ran on another machine.";
+    Physical "memory_below_weights" "Less memory in use than the weights need" "The telemetry of a measured cell shows less GPU memory in use than the model's weights take. Another model was served, or the engine ran elsewhere.";
+    Physical "power_above_limit" "More power than the limit" "The mean power of a measured cell is well above the power limit that the same telemetry states. One of the two was changed.";
+    Physical "power_limit_unusual" "An unusual power limit" "The power limit in the telemetry is far from what this hardware is sold with. Modified firmware does that honestly.";
     Tolerance "server_throughput_mismatch" "The engine's throughput is not its tokens over time" "The server's throughput is its token count divided by its window. These disagree.";
     Tolerance "steps_mismatch" "Steps and tokens per step do not give the total" "With speculation the total is engine steps per second times tokens accepted per step. These are only near it.";
     Tolerance "lockstep" "Tokens do not come in steps of the batch" "Without speculation every step gives each active request one token. Here the counts are seldom a multiple of the requests.";

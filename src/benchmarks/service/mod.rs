@@ -1,11 +1,13 @@
 //! What can be done with challenges and runs. Each function is one use case.
 
+mod calculator;
 mod challenges;
 mod read;
 mod review;
 mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
+pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};

@@ -1,5 +1,6 @@
 //! Benchmarks: documents, matrices, checks, verdicts, redaction and challenges, on real documents and on forged ones.
 
+mod calculator;
 mod challenge;
 mod claim;
 mod command;
@@ -8,6 +9,7 @@ mod forgery;
 mod hardware;
 mod mutations;
 mod parser;
+mod physical;
 mod redaction;
 mod reference;
 
