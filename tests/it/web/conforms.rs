@@ -9,7 +9,7 @@ pub fn conforms(document: &Value, schema: &Value, value: &Value) -> Vec<String> 
     faults
 }
 
-const KNOWN: [&str; 27] = [
+const KNOWN: [&str; 28] = [
     "$ref",
     "type",
     "enum",
@@ -25,6 +25,7 @@ const KNOWN: [&str; 27] = [
     "additionalProperties",
     "items",
     "minItems",
+    "maxItems",
     "uniqueItems",
     "oneOf",
     "allOf",
@@ -65,6 +66,10 @@ fn look(document: &Value, schema: &Value, value: &Value, at: &str, faults: &mut 
             }
         }
         Value::Array(items) => {
+            let count = items.len() as u64;
+            if schema["minItems"].as_u64().is_some_and(|min| count < min) || schema["maxItems"].as_u64().is_some_and(|max| count > max) {
+                faults.push(format!("{at}: {count} items are out of range"));
+            }
             items.iter().enumerate().for_each(|(i, item)| look(document, &schema["items"], item, &format!("{at}/{i}"), faults))
         }
         Value::Object(members) => look_at_members(document, schema, members, at, faults),
