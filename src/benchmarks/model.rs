@@ -15,6 +15,7 @@ use super::{
 use crate::{
     base::{
         Error, Result,
+        given::optional_object,
         id::{AccountId, ChallengeId, MachineId, RunId},
         shape::Sha256Text,
     },
@@ -366,8 +367,11 @@ pub struct ChallengeView {
 pub struct UploadFields {
     pub machine_id: Option<MachineId>,
     pub challenge_id: Option<ChallengeId>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub hardware: Option<ClaimedHardware>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub model: Option<super::claim::ClaimedModel>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub engine: Option<ClaimedEngine>,
     pub launch_command: Option<String>,
     pub notes: Option<String>,
