@@ -16,7 +16,7 @@ use actix_web::{
 use utoipa_actix_web::AppExt;
 
 use crate::{
-    base::{Error, Result, clock::Clock, offload::Offload},
+    base::{Error, Result, answers::Answers, clock::Clock, offload::Offload},
     catalog::{self, Catalog},
     config::Config,
     ctx::{Ctx, Inner},
@@ -127,6 +127,7 @@ pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
     metrics::install();
     Ok(Ctx::new(Inner {
         public_url: config.public_url.clone().unwrap_or_else(|| base_url.to_owned()),
+        answers: Answers::new(config.answers_kept),
         clock: Clock::new(config.mode.is_sandbox()),
         reserved_handles: reserved_handles(),
         engines: EngineClient::new()?,

@@ -7,7 +7,9 @@ use std::{
 };
 
 use actix_web::{
-    HttpResponse, error::ErrorInternalServerError, http::header::ContentType,
+    HttpResponse,
+    error::ErrorInternalServerError,
+    http::header::ContentType,
     web::{self, Data, Path, ServiceConfig},
 };
 use anyhow::{Context as _, Result};
@@ -121,7 +123,13 @@ pub struct Peers {
 }
 
 impl Peers {
-    pub fn new(url: &str, connections: usize, reads: HashMap<String, Script>, statics: HashMap<String, Bytes>, rents: Vec<Rent>) -> Result<Arc<Self>> {
+    pub fn new(
+        url: &str,
+        connections: usize,
+        reads: HashMap<String, Script>,
+        statics: HashMap<String, Bytes>,
+        rents: Vec<Rent>,
+    ) -> Result<Arc<Self>> {
         let pool = managed::Pool::builder(Manager(url.to_owned())).max_size(connections).build()?;
         let rents = rents.into_iter().map(|rent| (rent, Mutex::default())).collect();
         Ok(Arc::new(Self { pool, reads, statics, rents }))

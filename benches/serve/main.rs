@@ -85,7 +85,11 @@ struct Bench<'a> {
 impl Bench<'_> {
     async fn all(&self, table: &mut Table) -> Result<()> {
         let server = address(&self.world.big)?;
-        let reads = [("search", "search by filters", "filters", FILTERS), ("search", "search by workload", "workload", WORKLOAD), ("run", "one run", "run", &self.world.run_path)];
+        let reads = [
+            ("search", "search by filters", "filters", FILTERS),
+            ("search", "search by workload", "workload", WORKLOAD),
+            ("run", "one run", "run", &self.world.run_path),
+        ];
         for (part, what, name, path) in reads {
             if is_wanted(part) {
                 let script = pgbench::Writer::new(&self.url()).await?.read(self.world.reads.get(name).context("not recorded")?).await?;

@@ -81,7 +81,11 @@ impl fmt::Display for Table {
             };
             let spread = format!("{low:.2} – {high:.2}");
             let verdict = if is_met { "met" } else { "MISSED" };
-            writeln!(f, "{:wide$}  {:>12}  {:>12}  {:<12}  {ratio:>6.2}  {spread:<13}  {goal:<7}  {verdict}", row.what, row.ours, row.theirs, row.peer)?;
+            writeln!(
+                f,
+                "{:wide$}  {:>12}  {:>12}  {:<12}  {ratio:>6.2}  {spread:<13}  {goal:<7}  {verdict}",
+                row.what, row.ours, row.theirs, row.peer
+            )?;
         }
         for note in &self.notes {
             writeln!(f, "{note}")?;

@@ -105,7 +105,19 @@ impl World {
         let peers = world.peers(&url)?;
         let big = app::start_with(config(&url, &dir.path().join("big"))?, HTTP, bare::routes(peers)).await?;
         let Recorded { reads, rents, rent_fresh, prepared_anew, .. } = world;
-        Ok(Self { big, small, run_path, renters: Arc::new(renters), reads, rents, rent_fresh, prepared_anew, postgres, _engine: engine, dir })
+        Ok(Self {
+            big,
+            small,
+            run_path,
+            renters: Arc::new(renters),
+            reads,
+            rents,
+            rent_fresh,
+            prepared_anew,
+            postgres,
+            _engine: engine,
+            dir,
+        })
     }
 
     /// The folder of the PostgreSQL programs that run here.
@@ -189,7 +201,8 @@ impl<'a> People<'a> {
     }
 
     async fn offer(&self, host: &str, engine_url: &str) -> Result<String> {
-        let form = json!({"name": "bench", "hardware": {"gpu": "RTX 3090", "gpu_count": 1}, "region": "us-ca", "endpoint": {"url": engine_url}});
+        let form =
+            json!({"name": "bench", "hardware": {"gpu": "RTX 3090", "gpu_count": 1}, "region": "us-ca", "endpoint": {"url": engine_url}});
         let machine = self.post(host, "/api/v1/machines", Some(&form)).await?;
         let machine: rigmark::base::id::MachineId = text(&machine["id"])?.parse().ok().context("no machine id")?;
         let mut conn = AsyncPgConnection::establish(self.database_url).await?;
@@ -279,7 +292,11 @@ impl Recorded {
             };
             ensure!(sql_a == sql, "two passes differ: {sql_a} and {sql}");
             for ((a, b), kind) in a.iter().zip(b).zip(types) {
-                if a != b && *kind == UUID && let Some(id) = b && !fresh.contains(id) {
+                if a != b
+                    && *kind == UUID
+                    && let Some(id) = b
+                    && !fresh.contains(id)
+                {
                     fresh.push(id.clone());
                 }
             }

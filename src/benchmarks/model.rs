@@ -17,7 +17,10 @@ use crate::{
         Error, Result,
         id::{AccountId, ChallengeId, MachineId, RunId},
     },
-    db::schema::{challenges, run_cells, runs},
+    db::{
+        JsonText,
+        schema::{challenges, run_cells, runs},
+    },
 };
 
 /// How strong the evidence of a run is, weakest first (evidence.md 0).
@@ -102,7 +105,7 @@ pub struct Run {
     pub engine_name: Option<String>,
     pub title: String,
     pub summary: String,
-    pub detail: serde_json::Value,
+    pub detail: JsonText,
     pub rules_version: String,
     pub document_sha256: String,
     pub decode_single_tokens_per_second: Option<f64>,

@@ -5,10 +5,17 @@
 
 pub mod embedded;
 mod error;
+mod prepared;
 pub mod schema;
 mod types;
 
-use std::ops::{Deref, DerefMut};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::{ExpressionMethods, QueryDsl};
@@ -20,6 +27,8 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use crate::base::{Error, Result, clock::Clock};
 pub use error::OnConstraint;
+pub use prepared::{Bind, KeptDsl, Shapes, Statement};
+pub use types::JsonText;
 
 pub type Conn = AsyncPgConnection;
 type Manager = <Conn as AsyncConnection>::TransactionManager;
@@ -36,6 +45,8 @@ const TX_TRIES_MAX: u32 = 10;
 pub struct Db {
     primary: deadpool::Pool<Conn>,
     replica: Option<deadpool::Pool<Conn>>,
+    shapes: Arc<Shapes>,
+    public_generation: Arc<AtomicU64>,
 }
 
 impl Db {
@@ -43,7 +54,12 @@ impl Db {
     /// `internal` when the address is no PostgreSQL address. Connections are made on first use.
     pub fn new(url: &str, replica_url: Option<&str>, connections: u32) -> Result<Self> {
         let size = usize::try_from(connections).map_err(Error::internal)?;
-        Ok(Self { primary: pool(url, size)?, replica: replica_url.map(|u| pool(u, size)).transpose()? })
+        Ok(Self {
+            primary: pool(url, size)?,
+            replica: replica_url.map(|u| pool(u, size)).transpose()?,
+            shapes: Arc::default(),
+            public_generation: Arc::default(),
+        })
     }
 
     /// A connection to the primary.
@@ -61,6 +77,16 @@ impl Db {
     /// `unavailable` when none can be had.
     pub async fn conn_apart(&self) -> Result<Conn> {
         Ok(Pooled::take(self.conn().await?))
+    }
+
+    /// Counts the transactions of this process that changed what public reads show ([`Tx::note_public_change`]). To be read before the rows.
+    pub fn public_generation(&self) -> u64 {
+        AtomicU64::load(&self.public_generation, Ordering::Acquire)
+    }
+
+    /// The texts that depend on a request and are kept prepared.
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
     }
 
     /// A connection for public reads that may lag by the replica's delay.
@@ -88,7 +114,7 @@ impl Db {
         let mut tries = 0;
         loop {
             tries += 1;
-            match tx_once(conn, &work).await {
+            match tx_once(conn, &self.public_generation, &work).await {
                 Err(error) if tries < TX_TRIES_MAX && error::is_transient(&error) => {
                     tracing::debug!(tx = name, tries, "transaction tried again");
                     metrics::counter!("rigmark_tx_retries_total", "tx" => name).increment(1);
@@ -103,14 +129,22 @@ impl Db {
 
 /// One try. By hand rather than through `AsyncConnection::transaction`, whose closure must be `Send + Sync`. When this future is dropped half
 /// way the connection still counts a transaction as open, and the pool closes it instead of handing it to the next request.
-async fn tx_once<T, F>(conn: &mut Conn, work: &F) -> Result<T>
+async fn tx_once<T, F>(conn: &mut Conn, public_generation: &AtomicU64, work: &F) -> Result<T>
 where
     F: AsyncFn(&mut Tx<'_>) -> Result<T>,
 {
     Manager::begin_transaction(conn).await?;
-    match work(&mut Tx { conn }).await {
+    let mut tx = Tx { conn, changes_public: false };
+    let done = work(&mut tx).await;
+    let Tx { conn, changes_public } = tx;
+    match done {
         Ok(value) => {
-            Manager::commit_transaction(conn).await?;
+            let committed = Manager::commit_transaction(conn).await;
+            if changes_public {
+                // Also when the outcome is not known.
+                public_generation.fetch_add(1, Ordering::Release);
+            }
+            committed?;
             Ok(value)
         }
         Err(error) => {
@@ -140,7 +174,16 @@ fn pool(url: &str, size: usize) -> Result<deadpool::Pool<Conn>> {
 /// An open transaction. Dereferences to the connection for queries.
 pub struct Tx<'a> {
     conn: &'a mut Conn,
+    changes_public: bool,
 }
+
+impl Tx<'_> {
+    /// Says that rows which public reads show are changed: answers kept from before the commit are not served after it.
+    pub fn note_public_change(&mut self) {
+        self.changes_public = true;
+    }
+}
+
 impl Deref for Tx<'_> {
     type Target = Conn;
     fn deref(&self) -> &Conn {

@@ -160,6 +160,21 @@ diesel::table! {
 }
 
 diesel::table! {
+    listing_answers (listing_id, up_to_concurrency, context_tokens) {
+        listing_id -> Uuid,
+        above_concurrency -> Int4,
+        up_to_concurrency -> Int4,
+        above_context -> Int4,
+        context_tokens -> Int4,
+        concurrency -> Int4,
+        model -> Text,
+        total_tokens_per_second -> Float8,
+        cold_ttft_ms -> Nullable<Float8>,
+        rate -> Float8,
+    }
+}
+
+diesel::table! {
     listings (id) {
         id -> Uuid,
         machine_id -> Uuid,
@@ -463,6 +478,7 @@ diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
 diesel::joinable!(ledger_accounts -> accounts (account_id));
+diesel::joinable!(listing_answers -> listings (listing_id));
 diesel::joinable!(listings -> accounts (account_id));
 diesel::joinable!(listings -> machines (machine_id));
 diesel::joinable!(listings -> runs (run_id));
@@ -502,6 +518,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     holds,
     invitations,
     ledger_accounts,
+    listing_answers,
     listings,
     machine_watches,
     machines,

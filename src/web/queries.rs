@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     base::{Result, id::AccountId},
     db::{
-        Conn,
+        Conn, KeptDsl,
         schema::idempotency_keys::{self, dsl},
     },
 };
@@ -77,7 +77,7 @@ pub(super) async fn key_take_over(conn: &mut Conn, name: &KeyName<'_>, lease_id:
         .filter(dsl::route.eq(name.route))
         .filter(dsl::key.eq(name.key))
         .filter(dsl::state.eq("running"));
-    diesel::update(row).set((dsl::lease_id.eq(lease_id), dsl::lease_until.eq(lease_until))).execute(conn).await?;
+    diesel::update(row).set((dsl::lease_id.eq(lease_id), dsl::lease_until.eq(lease_until))).kept().execute(conn).await?;
     Ok(())
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn key_complete(conn: &mut Conn, name: &KeyName<'_>, lease_id: 
         .filter(dsl::key.eq(name.key))
         .filter(dsl::lease_id.eq(lease_id))
         .filter(dsl::state.eq("running"));
-    Ok(diesel::update(row).set(answer).execute(conn).await? == 1)
+    Ok(diesel::update(row).set(answer).kept().execute(conn).await? == 1)
 }
 
 /// Forgets a key that the caller still holds.

@@ -8,6 +8,7 @@ use regex::{Captures, Regex};
 use super::REDACTED;
 
 /// (what the text must hold to be worth the pattern, pattern, replacement), applied in this order. No replacement matches a pattern.
+/// [`Signs`] says in one pass which of these a text may hold at all.
 const PATTERNS: &[(&[&str], &str, &str)] = &[
     // scheme://user:password@host:port/path?query
     (&["://"], r#"\b([A-Za-z][A-Za-z0-9+.-]{1,20})://[^\s"'<>\[\]]+"#, "$1://[redacted]"),
@@ -23,7 +24,7 @@ const PATTERNS: &[(&[&str], &str, &str)] = &[
     (&["localhost:"], r"\blocalhost:\d{1,5}\b", "[address]"),
     // Keys and tokens by their makers' prefixes, and JSON web tokens
     (
-        &["_", "-"],
+        &[KEY],
         r"\b(?:hf_|lilb_|rmk_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|sk_live_|sk_test_|rk_live_|rk_test_|whsec_|xox[abpr]-|nvapi-|AIza)[A-Za-z0-9_-]{8,}",
         REDACTED,
     ),
@@ -36,6 +37,8 @@ const PATTERNS: &[(&[&str], &str, &str)] = &[
     (&["\\"], r#"(^|[\s"'=(,\[])(?:[A-Za-z]:\\|\\\\)[^\s"',;|<>]+"#, "$1[path]"),
     (&["/"], r#"(^|[\s"'=:(,;\[])(~?/[^\s"',;:|<>()\[\]]+)"#, "path"),
 ];
+/// Stands for [`Signs::may_hold_key`].
+const KEY: &str = "";
 /// First parts of paths that are the same on every machine.
 const PUBLIC_ROOTS: &[&str] = &[
     "proc", "etc", "sys", "dev", "usr", "lib", "lib64", "bin", "sbin", "opt", "boot", "v1", "metrics", "health", "healthz", "version",
@@ -108,7 +111,8 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 
 /// Users by the folders of their homes.
 pub(super) fn home_owners(text: &str) -> impl Iterator<Item = &str> {
-    let homes = ["/home/", "/Users/", "\\Users\\"].into_iter().flat_map(move |home| text.split(home).skip(1));
+    let has_path = text.bytes().any(|b| b == b'/' || b == b'\\');
+    let homes = ["/home/", "/Users/", "\\Users\\"].into_iter().filter(move |_| has_path).flat_map(move |home| text.split(home).skip(1));
     homes.filter_map(|rest| rest.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.')).next())
 }
 
@@ -130,20 +134,73 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 
 /// `None` when no pattern matches.
 pub(super) fn patterns(original: &str) -> Option<String> {
+    let mut signs = Signs::of(original);
+    if signs.is_empty() {
+        return None;
+    }
     let mut current: Option<String> = None;
     for (hints, regex, with) in COMPILED.iter() {
         let text = current.as_deref().unwrap_or(original);
-        if !hints.iter().any(|hint| text.contains(hint)) {
+        if !hints.iter().any(|hint| signs.may_hold(hint) && (*hint != KEY || Signs::may_hold_key(text)) && text.contains(hint)) {
             continue;
         }
         let replaced = if *with == "path" { regex.replace_all(text, path) } else { regex.replace_all(text, *with) };
         if let std::borrow::Cow::Owned(replaced) = replaced
             && replaced != text
         {
+            signs = Signs::of(&replaced);
             current = Some(replaced);
         }
     }
     current
+}
+
+/// Which bytes a text has, but for small letters and digits, which nearly every text has. Nearly every text is a name of a figure that has none of
+/// what the patterns look for, and is done with after one pass.
+struct Signs(u128);
+
+impl Signs {
+    fn of(text: &str) -> Self {
+        Self(text.bytes().fold(0, |seen, byte| seen | Self::bit(byte)))
+    }
+
+    const fn bit(byte: u8) -> u128 {
+        if byte.is_ascii_lowercase() || byte.is_ascii_digit() || !byte.is_ascii() { 0 } else { 1 << byte }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// False only when the text cannot hold `part`.
+    fn may_hold(&self, part: &str) -> bool {
+        part.bytes().all(|byte| Self::bit(byte) == 0 || self.0 & Self::bit(byte) != 0)
+    }
+
+    /// Whether the last three letters of a maker's prefix stand somewhere.
+    fn may_hold_key(text: &str) -> bool {
+        let is_sign = |three: &[u8]| {
+            matches!(
+                three,
+                b"hf_"
+                    | b"lb_"
+                    | b"mk_"
+                    | b"hp_"
+                    | b"ho_"
+                    | b"hs_"
+                    | b"at_"
+                    | b"at-"
+                    | b"sk-"
+                    | b"ve_"
+                    | b"st_"
+                    | b"ec_"
+                    | b"pi-"
+                    | b"Iza"
+                    | [b'x', b'a' | b'b' | b'p' | b'r', b'-']
+            )
+        };
+        text.as_bytes().windows(3).any(is_sign)
+    }
 }
 
 fn path(captures: &Captures<'_>) -> String {

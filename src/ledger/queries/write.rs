@@ -12,7 +12,7 @@ use crate::{
         Error, Money, Result,
         id::{AccountId, HoldId, LedgerAccountId, RentalId, TransferId},
     },
-    db::{Conn, Tx, schema},
+    db::{Conn, KeptDsl, Tx, schema},
 };
 
 #[derive(Insertable)]
@@ -55,7 +55,7 @@ struct LockedRow {
 }
 
 async fn lock_existing(tx: &mut Tx<'_>, ids: &[LedgerAccountId]) -> Result<Vec<LockedRow>> {
-    Ok(sql_query(LOCK).bind::<Array<SqlUuid>, _>(ids).load(tx).await?)
+    Ok(sql_query(LOCK).bind::<Array<SqlUuid>, _>(ids).kept().load(tx).await?)
 }
 
 /// Locks ledger accounts in the order of their ids, opening those that do not exist, and returns their balances in that order.
@@ -128,7 +128,7 @@ pub(in super::super) async fn posting_insert(
         .iter()
         .map(|posting| NewPosting { transfer_id: transfer, ledger_account_id: posting.account.id(), amount_micros: posting.amount })
         .collect();
-    diesel::insert_into(schema::postings::table).values(rows).execute(tx).await?;
+    diesel::insert_into(schema::postings::table).values(rows).kept().execute(tx).await?;
     Ok(())
 }
 
@@ -232,7 +232,7 @@ pub(in super::super) async fn hold_list(conn: &mut Conn, ids: &[HoldId]) -> Resu
 pub(in super::super) async fn hold_close(tx: &mut Tx<'_>, id: HoldId) -> Result<()> {
     use schema::holds::dsl;
     let open = dsl::holds.filter(dsl::id.eq(id)).filter(dsl::state.eq("open"));
-    diesel::update(open).set(dsl::state.eq("closed")).execute(tx).await?;
+    diesel::update(open).set(dsl::state.eq("closed")).kept().execute(tx).await?;
     Ok(())
 }
 

@@ -31,7 +31,7 @@ pub async fn search(ctx: &Ctx, query: &ListingQuery, bound_to: &str) -> Result<V
     let after: Option<Position> = cursor::open_opt(ctx, bound_to, query.cursor.as_deref())?;
     let mut conn = ctx.db.read().await?;
     let now = ctx.business_now(&mut conn).await?;
-    let found = queries::listing_search(&mut conn, &search, now, after.as_ref(), query.limit.rows_to_fetch()).await?;
+    let found = queries::listing_search(&mut conn, ctx.db.shapes(), &search, now, after.as_ref(), query.limit.rows_to_fetch()).await?;
     let rules = rules(ctx, now);
     let hit = |Found { details, cell, position }: Found| {
         let matched = match (&search.workload, &cell, details.listing.run_id) {
