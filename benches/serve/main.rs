@@ -56,30 +56,48 @@ fn is_wanted(part: &str) -> bool {
 }
 
 async fn measure() -> Result<()> {
-    let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = Progress::new()?;
     let mut table = Table::default();
     if is_wanted("document") {
-        bar.set_message("the reference document");
+        bar.say("the reference document");
         table.add(document::measure()?);
     }
     let server_parts = ["search", "run", "rent", "cached", "size", "memory"];
     if server_parts.into_iter().any(is_wanted) {
-        let say = |text: &str| bar.set_message(format!("setting up: {text}"));
+        let say = |text: &str| bar.say(format!("setting up: {text}"));
         let world = World::build(&say).await?;
         let measured = Bench { world: &world, bar: &bar }.all(&mut table).await;
-        bar.set_message("stopping");
+        bar.say("stopping");
         world.stop().await?;
         measured?;
     }
-    bar.finish_and_clear();
+    bar.0.finish_and_clear();
     println!("{table}");
     Ok(())
 }
 
+/// What is being done: in place on a terminal, line by line elsewhere.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn new() -> Result<Self> {
+        let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Ok(Self(bar))
+    }
+
+    fn say(&self, text: impl Into<String>) {
+        let text = text.into();
+        if self.0.is_hidden() {
+            eprintln!("{:4.0} s  {text}", self.0.elapsed().as_secs_f64());
+        }
+        self.0.set_message(text);
+    }
+}
+
 struct Bench<'a> {
     world: &'a World,
-    bar: &'a ProgressBar,
+    bar: &'a Progress,
 }
 
 impl Bench<'_> {
@@ -111,7 +129,7 @@ impl Bench<'_> {
             self.by_size(table).await?;
         }
         if is_wanted("memory") {
-            self.bar.set_message("memory at rest");
+            self.bar.say("memory at rest");
             for row in memory::measure(self.world).await? {
                 table.add(row);
             }
@@ -128,14 +146,14 @@ impl Bench<'_> {
         let file = self.world.dir.path().join(format!("{name}.sql"));
         std::fs::write(&file, script)?;
         let (bin_dir, url) = (self.world.bin_dir()?, self.url());
-        self.bar.set_message(format!("{what}: pgbench alone"));
+        self.bar.say(format!("{what}: pgbench alone"));
         let alone = pgbench::run(&bin_dir, &url, &file, 1, 2).await?;
         for work in [&ours, &bare] {
             load::run(server, work.clone(), CLIENTS, WARM_UP).await.with_context(|| what.to_owned())?;
         }
         let mut rounds: (Vec<_>, Vec<_>) = Default::default();
         for round in 1..=ROUNDS {
-            self.bar.set_message(format!("{what}: round {round} of {ROUNDS}"));
+            self.bar.say(format!("{what}: round {round} of {ROUNDS}"));
             let mine = load::run(server, ours.clone(), CLIENTS, ROUND).await?;
             let bare = load::run(server, bare.clone(), CLIENTS, ROUND).await?;
             let again = load::run(server, ours.clone(), CLIENTS, ROUND).await?;
@@ -149,9 +167,12 @@ impl Bench<'_> {
         let is_cheap = name == "rent" || latency_ms < CHEAP_MS;
         table.add(Row::of_rates(what, "bare driver", &rounds.0, Goal::AtLeast(0.75)));
         table.add(Row::of_rates(what, "pgbench", &rounds.1, Goal::AtLeast(if is_cheap { 0.3 } else { 0.6 })));
-        let anew = self.world.prepared_anew.get(name).copied().unwrap_or(0);
+        let anew = self.world.prepared_anew.get(name).map(Vec::as_slice).unwrap_or_default();
         let count = if name == "rent" { self.world.rents.first().map_or(0, Vec::len) } else { statements };
-        table.note(format!("{what}: {count} statements, {anew} of them prepared anew; {latency_ms:.2} ms in pgbench alone"));
+        table.note(format!("{what}: {count} statements, {} of them prepared anew; {latency_ms:.2} ms in pgbench alone", anew.len()));
+        for sql in anew {
+            table.note(format!("    prepared anew: {}", sql.chars().take(100).collect::<String>()));
+        }
         Ok(())
     }
 
@@ -166,7 +187,7 @@ impl Bench<'_> {
     {
         let mut rounds = Vec::new();
         for round in 0..=ROUNDS {
-            self.bar.set_message(format!("{what}: round {round} of {ROUNDS}"));
+            self.bar.say(format!("{what}: round {round} of {ROUNDS}"));
             rounds.push((ours().await?, peer().await?));
         }
         // The first warms.

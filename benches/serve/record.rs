@@ -23,7 +23,7 @@ pub enum Sent {
 #[derive(Default)]
 struct Log {
     sent: Vec<Sent>,
-    parses: usize,
+    parsed: Vec<String>,
 }
 
 /// The proxy; stands as long as the runtime does.
@@ -60,11 +60,11 @@ impl Recorder {
         &self.url
     }
 
-    /// What was sent since the last call, and how many statements had to be prepared for it.
-    pub fn take(&self) -> (Vec<Sent>, usize) {
+    /// What was sent since the last call, and the statements that had to be prepared for it.
+    pub fn take(&self) -> (Vec<Sent>, Vec<String>) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let Log { sent, parses } = std::mem::take(&mut *log);
-        (sent, parses)
+        let Log { sent, parsed } = std::mem::take(&mut *log);
+        (sent, parsed)
     }
 }
 
@@ -106,8 +106,8 @@ fn note(kind: u8, body: &[u8], statements: &mut Statements, log: &Mutex<Log>) ->
         b'P' => {
             let (name, sql) = (reader.text()?, reader.text()?);
             let types = (0..reader.u16()?).map(|_| reader.u32()).collect::<Result<_>>()?;
+            log.parsed.push(sql.clone());
             statements.insert(name, (sql, types));
-            log.parses += 1;
         }
         b'B' => {
             let (_portal, name) = (reader.text()?, reader.text()?);

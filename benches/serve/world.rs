@@ -52,7 +52,7 @@ pub struct World {
     pub reads: HashMap<&'static str, Vec<Sent>>,
     pub rents: Vec<Vec<Sent>>,
     pub rent_fresh: Vec<(Vec<Vec<u8>>, Vec<u8>)>,
-    pub prepared_anew: HashMap<&'static str, usize>,
+    pub prepared_anew: HashMap<&'static str, Vec<String>>,
     pub postgres: Embedded,
     _engine: SimulatedEngine,
     pub dir: TempDir,
@@ -235,7 +235,7 @@ struct Recorded {
     rents: Vec<Vec<Sent>>,
     rent_steps: Vec<[(Vec<Sent>, Bytes); 2]>,
     rent_fresh: Vec<(Vec<Vec<u8>>, Vec<u8>)>,
-    prepared_anew: HashMap<&'static str, usize>,
+    prepared_anew: HashMap<&'static str, Vec<String>>,
 }
 
 /// As often as a statement must be seen until it is kept prepared, and once more.
@@ -251,15 +251,15 @@ impl Recorded {
                 let answer = connection.call(&load::get(path)).await.with_context(|| path.to_owned())?;
                 all.answers.insert(name, Bytes::copy_from_slice(answer));
             }
-            let (sent, parses) = recorder.take();
+            let (sent, parsed) = recorder.take();
             if name != "cached" {
                 all.reads.insert(name, sent);
-                all.prepared_anew.insert(name, parses);
+                all.prepared_anew.insert(name, parsed);
             }
         }
         for renter in renters {
             let mut before = None;
-            let mut parses = 0;
+            let mut parsed = Vec::new();
             for pass in 0..3 {
                 let key = format!("recorded-{:08}", load::unique());
                 recorder.take();
@@ -268,7 +268,7 @@ impl Recorded {
                 let id: Value = serde_json::from_slice(&created)?;
                 let stopped = Bytes::copy_from_slice(connection.call(&load::stop(renter, text(&id["id"])?)).await?);
                 let second = recorder.take();
-                parses = first.1 + second.1;
+                parsed = [first.1, second.1].concat();
                 let this = ([(first.0, created), (second.0, stopped)], key);
                 if pass == 2 {
                     all.note_rent(before.take().context("no earlier pass")?, this)?;
@@ -276,7 +276,7 @@ impl Recorded {
                     before = Some(this);
                 }
             }
-            all.prepared_anew.insert("rent", parses);
+            all.prepared_anew.insert("rent", parsed);
         }
         Ok(all)
     }

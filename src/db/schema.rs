@@ -160,14 +160,10 @@ diesel::table! {
 }
 
 diesel::table! {
-    listing_answers (listing_id, up_to_concurrency, context_tokens) {
+    listing_answers (listing_id, span_id) {
         listing_id -> Uuid,
-        above_concurrency -> Int4,
-        up_to_concurrency -> Int4,
-        above_context -> Int4,
-        context_tokens -> Int4,
+        span_id -> Int4,
         concurrency -> Int4,
-        model -> Text,
         total_tokens_per_second -> Float8,
         cold_ttft_ms -> Nullable<Float8>,
         rate -> Float8,
@@ -469,6 +465,17 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    workload_spans (id) {
+        id -> Int4,
+        model -> Text,
+        above_context -> Int4,
+        context_tokens -> Int4,
+        above_concurrency -> Int4,
+        up_to_concurrency -> Int4,
+    }
+}
+
 diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
@@ -479,6 +486,7 @@ diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
 diesel::joinable!(ledger_accounts -> accounts (account_id));
 diesel::joinable!(listing_answers -> listings (listing_id));
+diesel::joinable!(listing_answers -> workload_spans (span_id));
 diesel::joinable!(listings -> accounts (account_id));
 diesel::joinable!(listings -> machines (machine_id));
 diesel::joinable!(listings -> runs (run_id));
@@ -537,4 +545,5 @@ diesel::allow_tables_to_appear_in_same_query! {
     sessions,
     transfers,
     users,
+    workload_spans,
 }

@@ -8,7 +8,6 @@ use regex::{Captures, Regex};
 use super::REDACTED;
 
 /// (what the text must hold to be worth the pattern, pattern, replacement), applied in this order. No replacement matches a pattern.
-/// [`Signs`] says in one pass which of these a text may hold at all.
 const PATTERNS: &[(&[&str], &str, &str)] = &[
     // scheme://user:password@host:port/path?query
     (&["://"], r#"\b([A-Za-z][A-Za-z0-9+.-]{1,20})://[^\s"'<>\[\]]+"#, "$1://[redacted]"),
@@ -37,7 +36,7 @@ const PATTERNS: &[(&[&str], &str, &str)] = &[
     (&["\\"], r#"(^|[\s"'=(,\[])(?:[A-Za-z]:\\|\\\\)[^\s"',;|<>]+"#, "$1[path]"),
     (&["/"], r#"(^|[\s"'=:(,;\[])(~?/[^\s"',;:|<>()\[\]]+)"#, "path"),
 ];
-/// Stands for [`Signs::may_hold_key`].
+/// Stands for [`may_hold_key`].
 const KEY: &str = "";
 /// First parts of paths that are the same on every machine.
 const PUBLIC_ROOTS: &[&str] = &[
@@ -76,9 +75,21 @@ const COMMON_NAMES: &[&str] = &[
 /// Shorter words are too likely to mean something else.
 const NAME_CHARS_MIN: usize = 3;
 
-static COMPILED: LazyLock<Vec<(&'static [&'static str], Regex, &'static str)>> = LazyLock::new(|| {
-    PATTERNS.iter().filter_map(|(hints, pattern, with)| Regex::new(pattern).ok().map(|regex| (*hints, regex, *with))).collect()
-});
+static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| PATTERNS.iter().filter_map(Compiled::of).collect());
+/// A pattern with what its hints have.
+struct Compiled {
+    hints: Vec<(&'static str, Signs)>,
+    regex: Regex,
+    with: &'static str,
+}
+
+impl Compiled {
+    fn of((hints, pattern, with): &(&'static [&'static str], &'static str, &'static str)) -> Option<Self> {
+        let hints = hints.iter().map(|hint| (*hint, Signs::of(hint))).collect();
+        Regex::new(pattern).ok().map(|regex| Self { hints, regex, with })
+    }
+}
+
 static GPU_UUID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\b(?:GPU|MIG)-([0-9a-f]{8}-[0-9a-f-]{27})\b").ok());
 
 /// Whether every pattern compiled; a test asks, so that none can drop out unseen.
@@ -139,9 +150,10 @@ pub(super) fn patterns(original: &str) -> Option<String> {
         return None;
     }
     let mut current: Option<String> = None;
-    for (hints, regex, with) in COMPILED.iter() {
+    for Compiled { hints, regex, with } in COMPILED.iter() {
         let text = current.as_deref().unwrap_or(original);
-        if !hints.iter().any(|hint| signs.may_hold(hint) && (*hint != KEY || Signs::may_hold_key(text)) && text.contains(hint)) {
+        let stands = |hint: &str| if hint == KEY { may_hold_key(text) } else { text.contains(hint) };
+        if !hints.iter().any(|(hint, hint_signs)| signs.include(*hint_signs) && stands(hint)) {
             continue;
         }
         let replaced = if *with == "path" { regex.replace_all(text, path) } else { regex.replace_all(text, *with) };
@@ -155,52 +167,53 @@ pub(super) fn patterns(original: &str) -> Option<String> {
     current
 }
 
-/// Which bytes a text has, but for small letters and digits, which nearly every text has. Nearly every text is a name of a figure that has none of
-/// what the patterns look for, and is done with after one pass.
-struct Signs(u128);
+/// Which of the bytes that patterns look for a text has. Nearly every text is a name of a figure that has none or only underscores, and is done
+/// with after one pass.
+#[derive(Clone, Copy)]
+struct Signs(u16);
 
 impl Signs {
+    /// Every text that a pattern matches has one of these.
+    const BYTES: [u8; 12] = *b"@-:._=/\\JKI ";
+    const BITS: [u16; 256] = {
+        let mut bits = [0; 256];
+        let mut at = 0;
+        while at < Self::BYTES.len() {
+            bits[Self::BYTES[at] as usize] = 1 << at;
+            at += 1;
+        }
+        bits
+    };
+
     fn of(text: &str) -> Self {
-        Self(text.bytes().fold(0, |seen, byte| seen | Self::bit(byte)))
+        Self(text.bytes().fold(0, |seen, byte| seen | Self::BITS.get(usize::from(byte)).copied().unwrap_or(0)))
     }
 
-    const fn bit(byte: u8) -> u128 {
-        if byte.is_ascii_lowercase() || byte.is_ascii_digit() || !byte.is_ascii() { 0 } else { 1 << byte }
-    }
-
-    const fn is_empty(&self) -> bool {
+    const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// False only when the text cannot hold `part`.
-    fn may_hold(&self, part: &str) -> bool {
-        part.bytes().all(|byte| Self::bit(byte) == 0 || self.0 & Self::bit(byte) != 0)
+    /// False only when the text that `self` is of cannot hold what `part` is of.
+    const fn include(self, part: Self) -> bool {
+        self.0 & part.0 == part.0
     }
+}
 
-    /// Whether the last three letters of a maker's prefix stand somewhere.
-    fn may_hold_key(text: &str) -> bool {
-        let is_sign = |three: &[u8]| {
-            matches!(
-                three,
-                b"hf_"
-                    | b"lb_"
-                    | b"mk_"
-                    | b"hp_"
-                    | b"ho_"
-                    | b"hs_"
-                    | b"at_"
-                    | b"at-"
-                    | b"sk-"
-                    | b"ve_"
-                    | b"st_"
-                    | b"ec_"
-                    | b"pi-"
-                    | b"Iza"
-                    | [b'x', b'a' | b'b' | b'p' | b'r', b'-']
-            )
-        };
-        text.as_bytes().windows(3).any(is_sign)
-    }
+/// Whether the end of a maker's prefix of keys stands somewhere: its last three letters.
+fn may_hold_key(text: &str) -> bool {
+    let is_end = |three: &[u8]| {
+        let &[a, b, c] = three else { return false };
+        match c {
+            b'_' => matches!(
+                (a, b),
+                (b'h', b'f' | b'p' | b'o' | b's') | (b'l', b'b') | (b'm', b'k') | (b'a', b't') | (b'v', b'e') | (b's', b't') | (b'e', b'c')
+            ),
+            b'-' => matches!((a, b), (b'a', b't') | (b's', b'k') | (b'p', b'i') | (b'x', b'a' | b'b' | b'p' | b'r')),
+            b'a' => (a, b) == (b'I', b'z'),
+            _ => false,
+        }
+    };
+    text.as_bytes().windows(3).any(is_end)
 }
 
 fn path(captures: &Captures<'_>) -> String {

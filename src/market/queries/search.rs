@@ -77,6 +77,9 @@ impl Draft {
     fn and(&mut self, condition: impl Into<String>) {
         self.conditions.push(condition.into());
     }
+    fn conditions(&self) -> String {
+        self.conditions.join(" AND ")
+    }
 }
 
 /// How far a size asked for may lie from the nominal one: a 24 GB card reports 23.99 GiB, and 10 and 12 GB cards stay apart.
@@ -104,13 +107,21 @@ pub async fn listing_search(
         .collect())
 }
 
-/// Where the order of a search comes from.
+/// Where the rows of a search come from, and in which order.
 struct Order {
     from: String,
     /// By the values of one of these two, then by id.
     micros: &'static str,
     number: &'static str,
     is_exact: bool,
+    /// Whether it goes through the spans that hold the workload, and the answers of each.
+    by_answers: bool,
+}
+
+impl Order {
+    const fn sort(&self) -> &'static str {
+        if self.is_exact { self.micros } else { self.number }
+    }
 }
 
 fn order(s: &mut Draft, search: &Search) -> Order {
@@ -121,16 +132,18 @@ fn order(s: &mut Draft, search: &Search) -> Order {
         Sort::TokensPerSecond => ("NULL::bigint", "(-(cell.total_tokens_per_second / cell.concurrency))"),
         Sort::Ttft => ("NULL::bigint", "coalesce(cell.cold_ttft_ms, 'Infinity'::double precision)"),
     };
+    let by_answers = search.workload.is_some() && search.sort != Sort::Price;
     let from = match &search.workload {
         None => "listings l".to_owned(),
         Some(workload) if search.sort == Sort::Price => format!("listings l {}", lightest_cell(s, workload)),
         Some(workload) => {
-            let (answers, users) = answers(s, workload);
+            let users = s.bind(Bind::Integer(workload.concurrency));
             let price = if search.sort == Sort::PricePerMillionTokens { per_million_sql(&users) } else { String::new() };
-            format!("listing_answers cell JOIN listings l ON l.id = cell.listing_id AND {answers}\n            {price}")
+            s.and("cell.span_id = spans.id");
+            format!("listing_answers cell JOIN listings l ON l.id = cell.listing_id {price}")
         }
     };
-    Order { from, micros, number, is_exact: search.sort.is_exact() }
+    Order { from, micros, number, is_exact: search.sort.is_exact(), by_answers }
 }
 
 /// The statement in two steps: the page's ids, which are few, and then what is shown of them.
@@ -138,7 +151,7 @@ fn statement(search: &Search, now: chrono::DateTime<chrono::Utc>, after: Option<
     let mut s = Draft::default();
     let order = order(&mut s, search);
     filter(&mut s, search, now);
-    let sort = if order.is_exact { order.micros } else { order.number };
+    let sort = order.sort();
     if let Some(position) = after {
         let value = if order.is_exact {
             s.bind(Bind::BigInt(position.micros.unwrap_or(i64::MAX)))
@@ -148,10 +161,7 @@ fn statement(search: &Search, now: chrono::DateTime<chrono::Utc>, after: Option<
         let id = s.bind(Bind::Id(position.id.uuid()));
         s.and(format!("({sort}, l.id) > ({value}, {id})"));
     }
-    let reach = match &search.workload {
-        Some(workload) if search.sort == Sort::PricePerMillionTokens => within_reach(&mut s, &order, workload, after, limit),
-        _ => String::new(),
-    };
+    let page = page(&mut s, search, &order, after, limit);
     let (cell, cell_join) = match search.workload {
         None => ("NULL::integer, NULL::integer, NULL::double precision, NULL::double precision, NULL::double precision", ""),
         Some(_) => (
@@ -159,21 +169,60 @@ fn statement(search: &Search, now: chrono::DateTime<chrono::Utc>, after: Option<
             "JOIN run_cells c ON c.run_id = l.run_id AND c.context_tokens = page.context_tokens AND c.concurrency = page.concurrency",
         ),
     };
-    let place = if search.workload.is_some() { ", cell.context_tokens, cell.concurrency" } else { "" };
-    let Order { from, micros, number, .. } = order;
-    let conditions = s.conditions.join("\n  AND ");
-    // The limit stands in the text: a plan for any limit is one for a tenth of the market.
     let text = format!(
-        "WITH {reach}page AS (
-            SELECT l.id AS page_id, {micros} AS sort_micros, {number} AS sort_number{place}
-            FROM {from}
-            WHERE {conditions}
-            ORDER BY {sort}, l.id LIMIT {limit})
+        "WITH {page}
          SELECT {COLUMNS}, {RUN_COLUMNS}, {cell}, page.sort_micros, page.sort_number
          FROM page JOIN listings l ON l.id = page.page_id {JOINS} {cell_join}
          ORDER BY page.sort_micros, page.sort_number, l.id"
     );
     (text, s.binds)
+}
+
+/// The page as `page (page_id, sort_micros, sort_number)`, with a workload also `context_tokens` and `concurrency` of the cell. The limit stands
+/// in the text: a plan for any limit is one for a tenth of the market.
+fn page(s: &mut Draft, search: &Search, order: &Order, after: Option<&Position>, limit: i64) -> String {
+    let context = if order.by_answers { "spans.context_tokens" } else { "cell.context_tokens" };
+    let place = if search.workload.is_some() { format!(", {context}, cell.concurrency") } else { String::new() };
+    let Order { from, micros, number, .. } = order;
+    let sort = order.sort();
+    let (Some(workload), true) = (&search.workload, order.by_answers) else {
+        return format!(
+            "page AS (
+            SELECT l.id AS page_id, {micros} AS sort_micros, {number} AS sort_number{place}
+            FROM {from}
+            WHERE {conditions} ORDER BY {sort}, l.id LIMIT {limit})",
+            conditions = s.conditions()
+        );
+    };
+    let spans = spans(s, workload);
+    let reach = match search.sort {
+        Sort::PricePerMillionTokens => within_reach(s, order, workload, after, limit),
+        Sort::Price | Sort::TokensPerSecond | Sort::Ttft => String::new(),
+    };
+    // A page of each span, and a page of those.
+    format!(
+        "{spans},
+         {reach}page AS (
+            SELECT one.* FROM spans CROSS JOIN LATERAL (
+                SELECT l.id AS page_id, {micros} AS sort_micros, {number} AS sort_number{place}
+                FROM {from}
+                WHERE {conditions} ORDER BY {sort}, l.id LIMIT {limit}) one
+            ORDER BY one.sort_micros, one.sort_number, one.page_id LIMIT {limit})",
+        conditions = s.conditions()
+    )
+}
+
+/// The spans that hold the workload: few, since people measure alike.
+fn spans(s: &mut Draft, workload: &Workload) -> String {
+    let model = s.bind(Bind::Text(workload.model.clone()));
+    let context = s.bind(Bind::Integer(workload.context_tokens));
+    let users = s.bind(Bind::Integer(workload.concurrency));
+    format!(
+        "spans AS MATERIALIZED (
+            SELECT id, context_tokens FROM workload_spans
+            WHERE model = {model} AND above_context < {context} AND context_tokens >= {context}
+              AND above_concurrency < {users} AND up_to_concurrency >= {users})"
+    )
 }
 
 /// Micro-dollars for 10^6 tokens and one user, for a `rate` of 1 (`listing_answers`): 10^12 ÷ 3600.
@@ -189,16 +238,21 @@ fn within_reach(s: &mut Draft, order: &Order, workload: &Workload, after: Option
         s.and(format!("cell.rate >= ({micros} - 1) * (1 - 1e-9::double precision) * {users} / {MICROS_PER_RATE}"));
     }
     let from = &order.from;
-    let conditions = s.conditions.join("\n  AND ");
-    let near = format!(
-        "near AS MATERIALIZED (SELECT cell.rate FROM {from}\n            WHERE {conditions} ORDER BY cell.rate LIMIT {limit}),
+    let reach = format!(
+        "near AS MATERIALIZED (
+            SELECT one.rate FROM spans CROSS JOIN LATERAL (
+                SELECT cell.rate FROM {from}
+                WHERE {conditions} ORDER BY cell.rate LIMIT {limit}) one
+            ORDER BY one.rate LIMIT {limit}),
          reach AS MATERIALIZED (
-            SELECT CASE WHEN max(rate) * {MICROS_PER_RATE} / {users} > 9e18 THEN 'Infinity'::double precision
-                        ELSE max(rate) * (1 + 1e-9::double precision) + {users} / {MICROS_PER_RATE} END AS rate FROM near),
-         "
+            SELECT min(rate) AS low,
+                   CASE WHEN max(rate) * {MICROS_PER_RATE} / {users} > 9e18 THEN 'Infinity'::double precision
+                        ELSE max(rate) * (1 + 1e-9::double precision) + {users} / {MICROS_PER_RATE} END AS high FROM near),
+         ",
+        conditions = s.conditions()
     );
-    s.and("cell.rate <= (SELECT rate FROM reach)");
-    near
+    s.and("cell.rate BETWEEN (SELECT low FROM reach) AND (SELECT high FROM reach)");
+    reach
 }
 
 fn filter(s: &mut Draft, search: &Search, now: chrono::DateTime<chrono::Utc>) {
@@ -268,16 +322,4 @@ fn lightest_cell(s: &mut Draft, workload: &Workload) -> String {
               AND c.total_tokens_per_second BETWEEN 0.000001::double precision AND 9000000000::double precision
             ORDER BY c.context_tokens, c.concurrency LIMIT 1) cell"
     )
-}
-
-/// The same out of `listing_answers`, which has it for every workload: for the orders that go through cells. Also the parameter that is the users.
-fn answers(s: &mut Draft, workload: &Workload) -> (String, String) {
-    let model = s.bind(Bind::Text(workload.model.clone()));
-    let context = s.bind(Bind::Integer(workload.context_tokens));
-    let users = s.bind(Bind::Integer(workload.concurrency));
-    let fits = format!(
-        "cell.model = {model} AND cell.above_context < {context} AND cell.context_tokens >= {context}
-            AND cell.above_concurrency < {users} AND cell.up_to_concurrency >= {users}"
-    );
-    (fits, users)
 }
