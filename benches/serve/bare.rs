@@ -46,6 +46,7 @@ impl ToSql for Raw {
 
 struct Bare {
     client: Client,
+    plans_once: bool,
     prepared: HashMap<String, Statement>,
 }
 
@@ -92,7 +93,7 @@ impl managed::Manager for Manager {
     async fn create(&self) -> Result<Bare> {
         let (client, connection) = tokio_postgres::connect(&self.0, NoTls).await?;
         tokio::spawn(connection);
-        Ok(Bare { client, prepared: HashMap::new() })
+        Ok(Bare { client, plans_once: false, prepared: HashMap::new() })
     }
     async fn recycle(&self, bare: &mut Bare, _: &managed::Metrics) -> managed::RecycleResult<anyhow::Error> {
         if bare.client.is_closed() { Err(managed::RecycleError::message("closed")) } else { Ok(()) }
@@ -104,6 +105,8 @@ impl managed::Manager for Manager {
 pub struct Script {
     pub sent: Vec<Sent>,
     pub answer: Bytes,
+    /// As on the server's connections for searches.
+    pub plans_once: bool,
 }
 
 /// A rental's two requests by one client, and the recorded values that are new each time.
@@ -137,6 +140,11 @@ impl Peers {
 
     async fn send(&self, script: &Script, fresh: &Fresh) -> Result<Bytes> {
         let mut bare = self.pool.get().await.map_err(|error| anyhow::anyhow!("{error}"))?;
+        if bare.plans_once != script.plans_once {
+            let mode = if script.plans_once { "force_generic_plan" } else { "auto" };
+            bare.client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await?;
+            bare.plans_once = script.plans_once;
+        }
         for sent in &script.sent {
             bare.send(sent, fresh).await?;
         }

@@ -310,12 +310,12 @@ impl Recorded {
     fn peers(&mut self, url: &str) -> Result<Arc<Peers>> {
         let script = |(name, sent): (&&'static str, &Vec<Sent>)| {
             let answer = self.answers.get(*name).cloned().unwrap_or_default();
-            ((*name).to_owned(), Script { sent: sent.clone(), answer })
+            ((*name).to_owned(), Script { sent: sent.clone(), answer, plans_once: *name != "run" })
         };
         let reads = self.reads.iter().map(script).collect();
         let statics = self.answers.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.clone())).collect();
         let rent = |(steps, (fresh, key)): ([(Vec<Sent>, Bytes); 2], &(Vec<Vec<u8>>, Vec<u8>))| Rent {
-            steps: steps.map(|(sent, answer)| Script { sent, answer }),
+            steps: steps.map(|(sent, answer)| Script { sent, answer, plans_once: false }),
             fresh: fresh.clone(),
             key: key.clone(),
         };

@@ -18,12 +18,13 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::{ExpressionMethods, QueryDsl};
+use diesel::{ConnectionError, ConnectionResult, ExpressionMethods, QueryDsl};
 use diesel_async::{
-    AsyncConnection, AsyncPgConnection, RunQueryDsl, TransactionManager,
+    AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager,
     pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use futures::FutureExt;
 
 use crate::base::{Error, Result, clock::Clock};
 pub use error::OnConstraint;
@@ -45,6 +46,7 @@ const TX_TRIES_MAX: u32 = 10;
 pub struct Db {
     primary: deadpool::Pool<Conn>,
     replica: Option<deadpool::Pool<Conn>>,
+    searches: deadpool::Pool<Conn>,
     shapes: Arc<Shapes>,
     public_generation: Arc<AtomicU64>,
 }
@@ -55,8 +57,9 @@ impl Db {
     pub fn new(url: &str, replica_url: Option<&str>, connections: u32) -> Result<Self> {
         let size = usize::try_from(connections).map_err(Error::internal)?;
         Ok(Self {
-            primary: pool(url, size)?,
-            replica: replica_url.map(|u| pool(u, size)).transpose()?,
+            primary: pool(url, size, Planning::Usual)?,
+            replica: replica_url.map(|u| pool(u, size, Planning::Usual)).transpose()?,
+            searches: pool(replica_url.unwrap_or(url), (size / 2).max(2), Planning::Once)?,
             shapes: Arc::default(),
             public_generation: Arc::default(),
         })
@@ -87,6 +90,16 @@ impl Db {
     /// The texts that depend on a request and are kept prepared.
     pub fn shapes(&self) -> &Shapes {
         &self.shapes
+    }
+
+    /// A connection for public searches, which may lag as [`Db::read`]'s. Here each statement that is kept is planned once and for all values:
+    /// planning a search for its values takes several times as long as running it, and its text is such that one plan does. Of other
+    /// statements that is not true (a limit that is a parameter, a partial index), so these connections are apart.
+    ///
+    /// # Errors
+    /// `unavailable` when none can be had.
+    pub async fn search(&self) -> Result<Pooled> {
+        self.searches.get().await.map_err(error::unavailable)
     }
 
     /// A connection for public reads that may lag by the replica's delay.
@@ -157,10 +170,13 @@ where
     }
 }
 
-fn pool(url: &str, size: usize) -> Result<deadpool::Pool<Conn>> {
+fn pool(url: &str, size: usize, planning: Planning) -> Result<deadpool::Pool<Conn>> {
     let mut config = ManagerConfig::default();
     // The default recycling asks the server on every checkout: one round trip more for each request.
     config.recycling_method = RecyclingMethod::Fast;
+    if planning == Planning::Once {
+        config.custom_setup = Box::new(|url| connect_to_plan_once(url).boxed());
+    }
     let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(url, config);
     deadpool::Pool::builder(manager)
         .max_size(size)
@@ -169,6 +185,20 @@ fn pool(url: &str, size: usize) -> Result<deadpool::Pool<Conn>> {
         .create_timeout(Some(std::time::Duration::from_secs(5)))
         .build()
         .map_err(Error::internal)
+}
+
+/// When PostgreSQL plans a statement that is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Planning {
+    /// As it thinks best.
+    Usual,
+    Once,
+}
+
+async fn connect_to_plan_once(url: &str) -> ConnectionResult<Conn> {
+    let mut conn = Conn::establish(url).await?;
+    let set = conn.batch_execute("SET plan_cache_mode = force_generic_plan").await;
+    set.map(|()| conn).map_err(ConnectionError::CouldntSetupConfiguration)
 }
 
 /// An open transaction. Dereferences to the connection for queries.

@@ -28,7 +28,12 @@ fn already_rented() -> Error {
 /// # Errors
 /// `already_rented` when the machine is taken for any part of the span.
 pub async fn rental_insert(tx: &mut Tx<'_>, rental: &Rental) -> Result<()> {
-    diesel::insert_into(rentals::table).values(rental).execute(&mut **tx).await.on_constraint("rentals_machine_taken", already_rented)?;
+    diesel::insert_into(rentals::table)
+        .values(rental)
+        .kept()
+        .execute(&mut **tx)
+        .await
+        .on_constraint("rentals_machine_taken", already_rented)?;
     Ok(())
 }
 

@@ -52,7 +52,7 @@ pub(super) struct KeyAnswer<'a> {
 
 /// True when there was no such key.
 pub(super) async fn key_insert(conn: &mut Conn, new: &NewKey<'_>) -> Result<bool> {
-    let inserted = diesel::insert_into(dsl::idempotency_keys).values(new).on_conflict_do_nothing().execute(conn).await?;
+    let inserted = diesel::insert_into(dsl::idempotency_keys).values(new).on_conflict_do_nothing().kept().execute(conn).await?;
     Ok(inserted == 1)
 }
 

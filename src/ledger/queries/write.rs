@@ -107,7 +107,7 @@ pub(in super::super) async fn transfer_insert(tx: &mut Tx<'_>, request: &Transfe
         actor_id: request.actor.id(),
         business_at: request.business_at,
     };
-    let insert = diesel::insert_into(schema::transfers::table).values(row).on_conflict(schema::transfers::id).do_nothing();
+    let insert = diesel::insert_into(schema::transfers::table).values(row).on_conflict(schema::transfers::id).do_nothing().kept();
     Ok(insert.execute(tx).await? == 1)
 }
 
@@ -208,7 +208,7 @@ struct NewHold {
 /// Makes an empty hold; one that is there stays as it is.
 pub(in super::super) async fn hold_insert(tx: &mut Tx<'_>, request: &HoldRequest) -> Result<()> {
     let row = NewHold { id: request.id, account_id: request.account, rental_id: request.rental, expires_at: request.expires_at };
-    diesel::insert_into(schema::holds::table).values(row).on_conflict(schema::holds::id).do_nothing().execute(tx).await?;
+    diesel::insert_into(schema::holds::table).values(row).on_conflict(schema::holds::id).do_nothing().kept().execute(tx).await?;
     Ok(())
 }
 

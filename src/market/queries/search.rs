@@ -264,7 +264,8 @@ fn filter(s: &mut Draft, search: &Search, now: chrono::DateTime<chrono::Utc>) {
     }
     let texts = [
         ("l.hardware_slug", search.hardware_slug.as_ref()),
-        ("l.model", search.workload.as_ref().map(|workload| &workload.model)),
+        // The spans are of one model; said twice it would count twice, and the planner would think that next to nothing fits.
+        ("l.model", search.workload.as_ref().filter(|_| search.sort == Sort::Price).map(|workload| &workload.model)),
         ("l.quantization", search.quantization.as_ref()),
     ];
     for (column, value) in texts {

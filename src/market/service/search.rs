@@ -29,7 +29,7 @@ impl Hit {
 pub async fn search(ctx: &Ctx, query: &ListingQuery, bound_to: &str) -> Result<Vec<Hit>> {
     let search = Search::check(query)?;
     let after: Option<Position> = cursor::open_opt(ctx, bound_to, query.cursor.as_deref())?;
-    let mut conn = ctx.db.read().await?;
+    let mut conn = ctx.db.search().await?;
     let now = ctx.business_now(&mut conn).await?;
     let found = queries::listing_search(&mut conn, ctx.db.shapes(), &search, now, after.as_ref(), query.limit.rows_to_fetch()).await?;
     let rules = rules(ctx, now);
