@@ -1,7 +1,7 @@
 # Rigmark's commands. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt schema fuzz-api client-test clean reset
+.PHONY: help setup run test bench lint fmt schema fuzz-api client-test clean reset
 
 CARGO ?= cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -26,6 +26,11 @@ test: ## everything the tests need, formatting, all tests
 	@scripts/setup.sh test
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "test: this toolchain has no rustfmt; formatting is not checked"; fi
 	$(CARGO) test --locked
+
+bench: ## how fast it is, as ratios to peers; ONLY=document,search,run,rent,cached,size,memory for a part
+	@scripts/setup.sh run
+	@ONLY="$(ONLY)" $(CARGO) bench --locked --bench serve
+	@test -n "$(ONLY)" || $(CARGO) bench --locked --bench calculator
 
 lint: ## clippy, warnings are errors
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets -- -D warnings; \

@@ -1,5 +1,6 @@
 //! Leaves: types every layer may use. Knows nothing of HTTP, SQL or any domain.
 
+pub mod answers;
 pub mod clock;
 pub mod error;
 pub mod faults;

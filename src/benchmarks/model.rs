@@ -19,7 +19,10 @@ use crate::{
         id::{AccountId, ChallengeId, MachineId, RunId},
         shape::Sha256Text,
     },
-    db::schema::{challenges, run_cells, runs},
+    db::{
+        JsonText,
+        schema::{challenges, run_cells, runs},
+    },
 };
 
 /// How strong the evidence of a run is, weakest first.
@@ -104,7 +107,7 @@ pub struct Run {
     pub engine_name: Option<String>,
     pub title: String,
     pub summary: String,
-    pub detail: serde_json::Value,
+    pub detail: JsonText,
     pub rules_version: String,
     pub document_sha256: String,
     pub decode_single_tokens_per_second: Option<f64>,

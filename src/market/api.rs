@@ -12,7 +12,10 @@ use crate::{
     base::{Result, id::ListingId},
     ctx::Ctx,
     identity::{Auth, MaybeAuth, scope},
-    web::{AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt},
+    web::{
+        AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt,
+        kept_json,
+    },
 };
 
 /// Draft a listing
@@ -79,8 +82,13 @@ pub async fn listing_show(auth: MaybeAuth<scope::MachinesRead>, id: Path<Listing
     responses((status = 200, body = Page<ListingView>), QueryProblems))]
 #[get("/api/v1/listings")]
 pub async fn listing_list(query: Query<ListingQuery>, ctx: Ctx) -> Result<impl Responder> {
-    let hits = service::search(&ctx, &query, query.binding()).await?;
-    Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, hits, Hit::position, |hit| hit.view)?))
+    let page = async {
+        let hits = service::search(&ctx, &query, query.binding()).await?;
+        Page::new(&ctx, query.binding(), query.limit, hits, Hit::position, |hit| hit.view)
+    };
+    // No parameter holds a line break: a control character is percent-encoded there.
+    let key = format!("{}\n{}\n{}", query.binding(), query.limit.get(), query.cursor.as_deref().unwrap_or_default());
+    kept_json(&ctx, key, page).await
 }
 
 #[derive(Debug, Deserialize, IntoParams, ToSchema)]

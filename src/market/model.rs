@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// One row of `listings`.
-#[derive(Debug, Clone, PartialEq, Queryable, QueryableByName, Selectable, Insertable)]
+#[derive(Debug, Clone, PartialEq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = listings, check_for_backend(diesel::pg::Pg))]
 pub struct Listing {
     pub id: ListingId,

@@ -204,7 +204,7 @@ pub async fn document(ctx: &Ctx, id: RunId) -> Result<Vec<u8>> {
 
 pub(super) async fn view(conn: &mut Conn, run: Run) -> Result<RunView> {
     let handles = identity::service::account_summaries(conn, &[run.account_id]).await?;
-    let detail: RunDetail = serde_json::from_value(run.detail.clone()).map_err(Error::internal)?;
+    let detail: RunDetail = run.detail.read()?;
     let status = verdict(&run.status)?;
     Ok(RunView {
         label: label(status),

@@ -27,7 +27,7 @@ use crate::{
     base::{Code, Error, FieldError, Result, id::RunId},
     catalog::{Catalog, ModelMatch},
     ctx::Ctx,
-    db::{Conn, Tx},
+    db::{Conn, JsonText, Tx},
     identity::Caller,
     machines::{self, model::Machine},
 };
@@ -375,7 +375,7 @@ fn row(
             .filter(|s| !s.is_empty())
             .collect::<Vec<_>>()
             .join(" · "),
-        detail: serde_json::to_value(&detail).map_err(Error::internal)?,
+        detail: JsonText::of(&detail)?,
         rules_version: assessment.rules_version.to_owned(),
         document_sha256: assessment.document_sha256.clone(),
         decode_single_tokens_per_second: best.single,

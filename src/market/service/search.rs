@@ -40,9 +40,9 @@ impl Hit {
 pub async fn search(ctx: &Ctx, query: &ListingQuery, bound_to: &str) -> Result<Vec<Hit>> {
     let search = Search::check(query)?;
     let after: Option<Position> = cursor::open_opt(ctx, bound_to, query.cursor.as_deref())?;
-    let mut conn = ctx.db.read().await?;
+    let mut conn = ctx.db.search().await?;
     let now = ctx.business_now(&mut conn).await?;
-    let found = queries::listing_search(&mut conn, &search, now, after.as_ref(), query.limit.rows_to_fetch()).await?;
+    let found = queries::listing_search(&mut conn, ctx.db.shapes(), &search, now, after.as_ref(), query.limit.rows_to_fetch()).await?;
     hits(ctx, now, &search, found)
 }
 
@@ -66,7 +66,7 @@ pub async fn count(ctx: &Ctx, searches: &[&ListingQuery], most: i64) -> Result<V
     let searches: Vec<Search> = searches.iter().map(|query| Search::check(query)).collect::<Result<_>>()?;
     let mut conn = ctx.db.read().await?;
     let now = ctx.business_now(&mut conn).await?;
-    queries::listing_counts(&mut conn, &searches, now, most).await
+    queries::listing_counts(&mut conn, ctx.db.shapes(), &searches, now, most).await
 }
 
 /// A run with the runs to compare it with and the machines that are for rent with it.
@@ -88,11 +88,11 @@ pub async fn show_run(ctx: &Ctx, id: RunId) -> Result<RunOnMarket> {
     let mut found = Vec::new();
     if let Some(machine) = shown.run.machine_id {
         let own = Search { machine: Some(machine), include_unavailable: true, ..search.clone() };
-        found.extend(queries::listing_search(&mut conn, &own, now, None, 1).await?);
+        found.extend(queries::listing_search(&mut conn, ctx.db.shapes(), &own, now, None, 1).await?);
     }
     if let Some(hardware) = shown.run.hardware.slug.clone() {
         let like = Search { hardware_slug: Some(hardware), ..search.clone() };
-        let others = queries::listing_search(&mut conn, &like, now, None, OFFERS_MAX).await?;
+        let others = queries::listing_search(&mut conn, ctx.db.shapes(), &like, now, None, OFFERS_MAX).await?;
         let own = found.first().map(|own| own.details.listing.id);
         found.extend(others.into_iter().filter(|other| Some(other.details.listing.id) != own));
     }

@@ -39,4 +39,6 @@ SELECT listing_id, rows.machine_id, account_id, 'published', price, CASE WHEN i 
        now(), now(), now()
 FROM rows JOIN runs ON runs.id = rows.run_id JOIN hardware_models h ON h.slug = gpu;
 
+SELECT listing_answers_refresh(array_agg(listing_id)) FROM rows;
+
 DROP TABLE rows;
