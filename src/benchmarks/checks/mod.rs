@@ -162,9 +162,10 @@ impl Row<'_> {
     }
 }
 
-/// Whether two numbers are equal within a share of the larger one.
+/// Whether two numbers are equal within a share of the larger one; a product beyond all numbers equals none.
 pub(crate) fn near(a: f64, b: f64, share: f64) -> bool {
-    (a - b).abs() <= share * a.abs().max(b.abs()) + f64::MIN_POSITIVE
+    let off = (a - b).abs();
+    off.is_finite() && off <= share * a.abs().max(b.abs()) + f64::MIN_POSITIVE
 }
 
 /// The findings on a document by itself: no claim, no challenge, no clock.

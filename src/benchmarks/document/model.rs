@@ -176,6 +176,7 @@ pub struct Wrapper {
     pub integrity_status: Option<String>,
     pub max_model_len: Option<u64>,
     pub max_num_seqs: Option<u64>,
+    pub kv_tokens: Option<u64>,
     /// (context, concurrency) that the plan left out with a reason.
     pub plan_skipped: Vec<(u64, u64)>,
     pub served_model_root: Option<String>,
