@@ -23,7 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use load::Work;
 use table::{Goal, Row, Table, median};
-use world::{CACHED, CLIENTS, FILTERS, WORKLOAD, World, address};
+use world::{CACHED, CLIENTS, COMMON_FILTERS, FILTERS, WORKLOAD, World, address};
 
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_secs(2);
@@ -199,7 +199,7 @@ impl Bench<'_> {
         let (big, small) = (address(&self.world.big)?, address(&self.world.small)?);
         let workload = format!("{WORKLOAD}&sort=");
         let searches = [
-            ("filters", FILTERS.to_owned()),
+            ("filters", COMMON_FILTERS.to_owned()),
             ("workload, sort=price", format!("{workload}price")),
             ("workload, sort=price_per_million_tokens", format!("{workload}price_per_million_tokens")),
             ("workload, sort=tokens_per_second", format!("{workload}tokens_per_second")),

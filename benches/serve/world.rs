@@ -35,6 +35,8 @@ const MARKET: &str = include_str!("../../tests/it/market/load.sql");
 
 /// The reads that are measured. `{n}` changes with every request and does not change the answer.
 pub const FILTERS: &str = "/api/v1/listings?region=us&gpu_count=2&vram_gib=24&max_price=3.{n}";
+/// Fills a page in the small market too.
+pub const COMMON_FILTERS: &str = "/api/v1/listings?region=us&gpu_count=1&max_price=3.{n}";
 pub const WORKLOAD: &str = "/api/v1/listings?model=load-model-0&context=16k&concurrency=4&max_price=9.{n}";
 pub const CACHED: &str = "/api/v1/listings?region=us&gpu_count=2&vram_gib=24&max_price=3.5";
 

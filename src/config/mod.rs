@@ -85,7 +85,7 @@ pub struct ServeArgs {
     /// Folder of the PostgreSQL server programs for the private cluster.
     #[arg(long, help_heading = "Database", env = "PG_BIN_DIR")]
     pub pg_bin_dir: Option<PathBuf>,
-    /// Connections to PostgreSQL; searches have half as many of their own beside them.
+    /// Connections to PostgreSQL; searches may take as many again.
     #[arg(long, help_heading = "Database", env = "RIGMARK_DATABASE_CONNECTIONS", default_value_t = 16)]
     pub database_connections: u32,
 }

@@ -59,7 +59,7 @@ impl Db {
         Ok(Self {
             primary: pool(url, size, Planning::Usual)?,
             replica: replica_url.map(|u| pool(u, size, Planning::Usual)).transpose()?,
-            searches: pool(replica_url.unwrap_or(url), (size / 2).max(2), Planning::Once)?,
+            searches: pool(replica_url.unwrap_or(url), size, Planning::Once)?,
             shapes: Arc::default(),
             public_generation: Arc::default(),
         })
