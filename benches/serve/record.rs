@@ -81,8 +81,7 @@ async fn forward(client: TcpStream, target: (String, u16), log: &Mutex<Log>) -> 
     to_server.write_u32(startup_length).await?;
     to_server.write_all(&startup).await?;
     let mut statements = HashMap::new();
-    loop {
-        let Ok(kind) = from_client.read_u8().await else { break };
+    while let Ok(kind) = from_client.read_u8().await {
         let length = from_client.read_u32().await?;
         let mut body = vec![0; usize::try_from(length)?.saturating_sub(4)];
         from_client.read_exact(&mut body).await?;

@@ -316,12 +316,12 @@ impl Recorded {
         };
         let reads = self.reads.iter().map(script).collect();
         let statics = self.answers.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.clone())).collect();
-        let rent = |(steps, (fresh, key)): ([(Vec<Sent>, Bytes); 2], &(Vec<Vec<u8>>, Vec<u8>))| Rent {
+        let rents = std::mem::take(&mut self.rent_steps).into_iter().zip(&self.rent_fresh).map(|(steps, (fresh, key))| Rent {
             steps: steps.map(|(sent, answer)| Script { sent, answer, plans_once: false }),
             fresh: fresh.clone(),
             key: key.clone(),
-        };
-        let rents = std::mem::take(&mut self.rent_steps).into_iter().zip(&self.rent_fresh).map(rent).collect();
+        });
+        let rents = rents.collect();
         Peers::new(url, CLIENTS, reads, statics, rents)
     }
 }

@@ -1,4 +1,4 @@
-//! Shapes of texts as the OpenAPI document states them: patterns and closed lists. They only describe; whoever reads a text checks it.
+//! Shapes of texts and numbers as the OpenAPI document states them: patterns, closed lists, bounds. They only describe; whoever reads a text checks it.
 
 use std::borrow::Cow;
 
@@ -38,6 +38,36 @@ macro_rules! shapes {
             }
         }
     )*};
+}
+
+macro_rules! integers {
+    ($($(#[doc = $doc:literal])* $name:ident $minimum:literal $maximum:literal $example:literal;)*) => {$(
+        $(#[doc = $doc])*
+        pub enum $name {}
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new()
+                    .schema_type(Type::Integer)
+                    .description(Some([$($doc.trim()),*].join("\n")))
+                    .minimum(Some($minimum))
+                    .maximum(Some($maximum))
+                    .examples([$example])
+                    .into()
+            }
+        }
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+        }
+    )*};
+}
+
+integers! {
+    /// A context length to compute for, in tokens.
+    ContextTokens 0 100_000_000 16_384;
+    /// Requests at once.
+    ConcurrencyLevel 1 4_096 8;
 }
 
 shapes! {

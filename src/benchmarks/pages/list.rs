@@ -65,7 +65,6 @@ pub(super) struct RunsPage {
     faults: Option<FaultSummary>,
     applied: Applied,
     is_narrowed: bool,
-    is_first: bool,
     rows: Vec<RunLine>,
     paging: Paging,
     sort: Option<RunSort>,
@@ -129,7 +128,6 @@ impl RunsPage {
         let t = reader.t;
         let path = reader.path_of("runs");
         let controls = Controls { t, form, id: "filter", words: WORDS };
-        let is_first = !form.has("cursor");
         let sort = found.as_ref().map(|found| found.sort);
         let (rows, next) = found.map(|found| (found.rows, found.next)).unwrap_or_default();
         let head = |sort: &str| form.with(&[("sort", sort)]).address();
@@ -140,13 +138,8 @@ impl RunsPage {
             faults: controls.faults(),
             applied: Applied { t, conditions: conditions(t, form), clear: path.clone() },
             is_narrowed: CONDITIONS.iter().any(|name| form.has(name)),
-            is_first,
             rows: rows.iter().map(|run| RunLine::of(t, run, &path)).collect(),
-            paging: Paging {
-                t,
-                first: (!is_first).then(|| form.with(&[]).address()),
-                next: next.map(|cursor| form.with(&[("cursor", &cursor)]).address()),
-            },
+            paging: Paging::of(t, form, next.as_deref()),
             sort,
             heads: Heads { single: head("decode_single"), peak: head("decode_peak"), prefill: head("prefill_peak"), newest: head("") },
             path,

@@ -29,7 +29,7 @@ const PATTERNS: &[(&[&str], &str, &str)] = &[
     ),
     (&["eyJ"], r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", REDACTED),
     (&["AKIA"], r"\bAKIA[0-9A-Z]{12,}", REDACTED),
-    (&["earer ", "asic "], r"(?i)\b(bearer|basic) +[A-Za-z0-9._~+/=-]{6,}", "$1 [redacted]"),
+    (&["earer ", "asic ", "EARER ", "ASIC "], r"(?i)\b(bearer|basic) +[A-Za-z0-9._~+/=-]{6,}", "$1 [redacted]"),
     // Environment assignments: NAME=value
     (&["="], r#"\b([A-Z][A-Z0-9_]{2,})=(?:"[^"]*"|'[^']*'|[^\s"'\[;,]+)"#, "$1=[redacted]"),
     // Paths of persons and projects; system paths and API routes tell nothing

@@ -10,7 +10,10 @@ use super::super::{
     queries::{self, AnchorRow},
 };
 use crate::{
-    base::{Error, FieldError, Result},
+    base::{
+        Error, FieldError, Result,
+        shape::{ConcurrencyLevel, ContextTokens},
+    },
     catalog::{self, Catalog, HardwareModel, Model},
     ctx::Ctx,
 };
@@ -44,10 +47,10 @@ pub struct DecodeQuestion {
     /// As engines name it (`fp8`, `q8_0`). When absent: that of the run the answer is anchored to, or 16 bits.
     pub kv_cache_dtype: Option<String>,
     /// In tokens; at most 32. When absent: the usual ones up to the model's longest.
-    #[schema(min_items = 1, max_items = 32)]
+    #[schema(min_items = 1, max_items = 32, value_type = Option<Vec<ContextTokens>>)]
     pub contexts: Option<Vec<u64>>,
     /// At most 32. When absent: the usual ones.
-    #[schema(min_items = 1, max_items = 32)]
+    #[schema(min_items = 1, max_items = 32, value_type = Option<Vec<ConcurrencyLevel>>)]
     pub concurrency_levels: Option<Vec<u32>>,
 }
 

@@ -107,11 +107,7 @@ impl MarketPage {
             is_workload: form::has_workload(form),
             is_narrowed: form::is_narrowed(form),
             rows: found.as_ref().map(|found| view::rows(reader, &found.page.data)).unwrap_or_default(),
-            paging: Paging {
-                t,
-                first: form.has("cursor").then(|| form.with(&[]).address()),
-                next: next.map(|cursor| form.with(&[("cursor", &cursor)]).address()),
-            },
+            paging: Paging::of(t, form, next.as_deref()),
             with_unavailable: (!is_shown).then(|| form.with(&[("include_unavailable", "true")]).address()),
             found,
             path,
@@ -121,9 +117,9 @@ impl MarketPage {
     /// What was found, as a heading.
     fn heading(&self) -> String {
         let (t, count) = (self.t, self.rows.len());
-        let is_one_page = self.paging.first.is_none() && self.paging.next.is_none();
+        let is_one_page = self.paging.is_only_page();
         match (count, self.is_narrowed) {
-            (0, _) if self.paging.first.is_some() => t.text("market-end").into_owned(),
+            (0, _) if !self.paging.is_first_page() => t.text("market-end").into_owned(),
             (0, true) => t.text("market-none-fit").into_owned(),
             (0, false) => t.text("market-empty").into_owned(),
             (_, true) if is_one_page => t.with("market-count-fit", &[("count", count.into())]),

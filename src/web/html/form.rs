@@ -274,9 +274,26 @@ pub struct Applied {
 #[derive(Template)]
 #[template(path = "parts/paging.html")]
 pub struct Paging {
-    pub t: Messages,
-    /// `None` on the first page.
-    pub first: Option<String>,
-    /// `None` on the last page.
-    pub next: Option<String>,
+    t: Messages,
+    first: Option<String>,
+    next: Option<String>,
+}
+
+impl Paging {
+    /// Of the page that the form asks for; `next` is the cursor of the page after it.
+    pub fn of(t: Messages, form: &Form, next: Option<&str>) -> Self {
+        Self {
+            t,
+            first: form.has("cursor").then(|| form.with(&[]).address()),
+            next: next.map(|cursor| form.with(&[("cursor", cursor)]).address()),
+        }
+    }
+
+    pub const fn is_first_page(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub const fn is_only_page(&self) -> bool {
+        self.first.is_none() && self.next.is_none()
+    }
 }
