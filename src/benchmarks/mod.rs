@@ -5,6 +5,7 @@
 //! `rigmark verify` repeats offline what the service said. Only `service`, `queries` and `api` know the rest of the world.
 
 pub mod assess;
+pub mod calculator;
 pub mod challenge;
 pub mod checks;
 pub mod claim;
