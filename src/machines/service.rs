@@ -364,6 +364,22 @@ pub async fn unwatch(tx: &mut Tx<'_>, id: MachineId, reason: &str) -> Result<()>
     queries::watch_delete(tx, id, reason).await
 }
 
+/// Whether a rental has the machine, now or reserved. Whatever wants signs of life of it and is no listing is a rental.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn is_rented(conn: &mut Conn, id: MachineId) -> Result<bool> {
+    Ok(queries::watch_reasons(conn, id).await?.iter().any(|reason| !reason.starts_with("listing:")))
+}
+
+/// Machines on the market.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn list_listed(conn: &mut Conn) -> Result<Vec<Machine>> {
+    queries::machine_list_listed(conn).await
+}
+
 /// Counts a rental that the machine did not start.
 ///
 /// # Errors

@@ -1,14 +1,19 @@
 //! What can be done with challenges and runs. Each function is one use case.
 
 mod challenges;
+mod measuring;
 mod read;
+mod remeasure;
 mod review;
+mod staleness;
 mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, list};
+pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
+pub use staleness::{note_listed_engines, note_machine};
 pub use upload::upload;
 
 use std::io::{Read, Write};
