@@ -52,7 +52,8 @@ pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, 
     service::show(&ctx, &auth.caller, *id).await.map(actix::Json)
 }
 
-/// Changes a machine. A change of its hardware takes its listing off the market until there is a new run.
+/// Changes a machine. Another set of GPUs takes its listing off the market until there is a new run; another driver or power limit makes the run
+/// behind it stale.
 #[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)), request_body = UpdateMachine,
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
 #[patch("/api/v1/machines/{id}")]

@@ -212,8 +212,11 @@ impl Change {
             let new = input::merge_hardware(&mut faults, &old, update.clone());
             faults.finish()?;
             if let Some(new) = new.filter(|new| *new != old) {
+                // Another set of GPUs makes every older run a claim about another machine; the rest makes it stale, which is for benchmarks.
+                if new.is_other_gpus(&old) {
+                    machine.hardware_changed_at = Some(now);
+                }
                 new.write_to(machine);
-                machine.hardware_changed_at = Some(now);
                 is_for_market = true;
             }
         }

@@ -17,7 +17,7 @@ use crate::{
     db::Conn,
 };
 
-/// What [`DetailsRow`] reads, given `l`, `m`, `a` and `r`.
+/// What [`DetailsRow`] reads, given `l`, `m`, `a`, `r` and `rs`.
 pub(super) const COLUMNS: &str = "l.*, a.handle AS by_handle,
     m.hardware_slug AS machine_hardware_slug, m.gpu_count AS machine_gpu_count, m.vram_gib AS machine_vram_gib, m.kind AS machine_kind,
     m.cpu AS machine_cpu, m.ram_gib AS machine_ram_gib, m.region AS machine_region, m.last_seen_at AS machine_last_seen_at,
@@ -29,10 +29,11 @@ pub(super) const RUN_COLUMNS: &str = "r.id AS backing_id, r.status AS run_status
     r.visibility AS run_visibility, r.hardware_slug AS run_hardware_slug, r.gpu_count AS run_gpu_count,
     coalesce(r.model_slug, r.model_name) AS run_model, r.quantization AS run_quantization, r.created_at AS run_created_at,
     r.expires_at AS run_expires_at, r.stale_at AS run_stale_at, r.stale_reason AS run_stale_reason, r.title AS run_title,
+    rs.stale_until AS run_stale_until, rs.disputed_at AS run_disputed_at, rs.remeasured_at AS run_remeasured_at,
     r.summary AS run_summary, r.engine_name AS run_engine_name";
 
 pub(super) const JOINS: &str = "JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
-    LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id";
+    LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id LEFT JOIN run_standings rs ON rs.run_id = r.id";
 
 #[derive(QueryableByName)]
 pub(super) struct DetailsRow {
@@ -105,6 +106,12 @@ struct RunColumns {
     run_stale_at: Option<DateTime<Utc>>,
     #[diesel(sql_type = sql::Nullable<sql::Text>)]
     run_stale_reason: Option<String>,
+    #[diesel(sql_type = sql::Nullable<sql::Timestamptz>)]
+    run_stale_until: Option<DateTime<Utc>>,
+    #[diesel(sql_type = sql::Nullable<sql::Timestamptz>)]
+    run_disputed_at: Option<DateTime<Utc>>,
+    #[diesel(sql_type = sql::Nullable<sql::Timestamptz>)]
+    run_remeasured_at: Option<DateTime<Utc>>,
     #[diesel(sql_type = sql::Nullable<sql::Text>)]
     run_title: Option<String>,
     #[diesel(sql_type = sql::Nullable<sql::Text>)]
@@ -134,6 +141,9 @@ impl RunColumns {
             expires_at: self.run_expires_at?,
             is_stale: self.run_stale_at.is_some(),
             stale_reason: self.run_stale_reason,
+            stale_until: self.run_stale_until,
+            disputed_at: self.run_disputed_at,
+            remeasured_at: self.run_remeasured_at,
         };
         Some(RunRow { facts, title: self.run_title?, summary: self.run_summary?, engine_name: self.run_engine_name })
     }
@@ -191,7 +201,10 @@ pub async fn listing_list_own(conn: &mut Conn, account: AccountId, before: Optio
 
 /// Runs bound to a machine, newest first. Older ones than the newest hundred have long been replaced.
 pub async fn run_list_of_machine(conn: &mut Conn, machine: MachineId) -> Result<Vec<RunFacts>> {
-    let text = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.machine_id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT 100");
+    let text = format!(
+        "SELECT {RUN_COLUMNS} FROM runs r LEFT JOIN run_standings rs ON rs.run_id = r.id
+         WHERE r.machine_id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT 100"
+    );
     let rows: Vec<RunColumns> = diesel::sql_query(text).bind::<sql::Uuid, _>(machine).load(conn).await?;
     Ok(rows.into_iter().filter_map(RunColumns::row).map(|row| row.facts).collect())
 }
