@@ -150,6 +150,11 @@ impl SimulatedEngine {
 
     /// Closes the port and breaks off every answer; returns when that is done.
     pub async fn stop(self) {
+        self.stop_now().await;
+    }
+
+    /// The same for one that somebody else still looks at.
+    pub async fn stop_now(&self) {
         self.driver.stop();
         self.server.stop().await;
     }
