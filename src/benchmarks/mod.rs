@@ -14,9 +14,9 @@ pub mod json;
 pub mod log;
 pub mod matrix;
 pub mod quantization;
+pub mod redact;
 pub mod remeasure;
 pub mod staleness;
-pub mod redact;
 pub mod verdict;
 
 pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, is_near_duplicate, measured_cells};
@@ -24,8 +24,8 @@ pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Prof
 pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
 pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
 pub use document::{Envelope, read_envelope, read_value};
-pub use json::{Unreadable, UnreadableCode};
 pub use jobs::{EngineIdentity, Remeasure, RemeasureHandler};
+pub use json::{Unreadable, UnreadableCode};
 pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch};
 pub use pages::{LevelMark, Reading, Rung, StatusMark, ladder, readings};
 pub use quantization::Quantization;

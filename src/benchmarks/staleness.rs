@@ -97,7 +97,8 @@ fn watts(old: Option<f64>, new: Option<f64>) -> Option<String> {
 fn version(old: Option<&str>, new: Option<&str>) -> Option<String> {
     let plain = |version: &str| version.trim().trim_start_matches('v').to_owned();
     let (old, new) = (plain(old?), plain(new?));
-    let begins = |long: &str, start: &str| long.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', '-', ' ']));
+    let begins =
+        |long: &str, start: &str| long.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', '-', ' ']));
     let is_same = old.is_empty() || new.is_empty() || begins(&old, &new) || begins(&new, &old);
     (!is_same).then(|| format!("the engine's version changed from {} to {}", short(&old), short(&new)))
 }

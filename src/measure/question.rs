@@ -23,12 +23,32 @@ const NEEDLE_WORDS: [&str; 40] = [
 ];
 
 const PEOPLE: [&str; 12] = [
-    "lighthouse keeper", "clockmaker", "ferryman", "beekeeper", "cartographer", "glassblower", "postmaster", "gardener", "stationmaster",
-    "bookbinder", "innkeeper", "shepherd",
+    "lighthouse keeper",
+    "clockmaker",
+    "ferryman",
+    "beekeeper",
+    "cartographer",
+    "glassblower",
+    "postmaster",
+    "gardener",
+    "stationmaster",
+    "bookbinder",
+    "innkeeper",
+    "shepherd",
 ];
 const PLACES: [&str; 12] = [
-    "on a rocky coast", "in a mountain village", "beside a wide river", "at the edge of a desert", "in an old port", "on a small island",
-    "near a deep forest", "in a walled town", "above a quiet bay", "along a railway", "between two lakes", "under a great bridge",
+    "on a rocky coast",
+    "in a mountain village",
+    "beside a wide river",
+    "at the edge of a desert",
+    "in an old port",
+    "on a small island",
+    "near a deep forest",
+    "in a walled town",
+    "above a quiet bay",
+    "along a railway",
+    "between two lakes",
+    "under a great bridge",
 ];
 
 /// A word and its code of four digits.

@@ -51,7 +51,14 @@ pub fn compare(measured: &Measured, expected: &Expected, tolerances: &Tolerances
         if let Some((ttft, wanted)) = measured.ttft_seconds.zip(expected.ttft_seconds) {
             let reading = (ttft - measured.latency_seconds).max(0.0);
             // Below the slack a difference says nothing, in either direction.
-            figures.push(time(Quantity::ColdTtft, reading, wanted, tolerances.cold_ttft, TTFT_SLACK_SECONDS, wanted > 4.0 * TTFT_SLACK_SECONDS));
+            figures.push(time(
+                Quantity::ColdTtft,
+                reading,
+                wanted,
+                tolerances.cold_ttft,
+                TTFT_SLACK_SECONDS,
+                wanted > 4.0 * TTFT_SLACK_SECONDS,
+            ));
         }
     }
     let is_inflated = measured.text_bytes_per_token.is_some_and(|bytes| bytes < TEXT_SHARE_MIN * measured.chars_per_prompt_token);

@@ -46,7 +46,9 @@ pub fn draw(reference: &Reference, limits: &Limits, random: &mut impl Rng) -> Ve
         let known = || {
             let single = allowed.iter().filter(|(_, level)| !is_single || *level == 1).copied().collect::<Vec<_>>();
             let place = random.random_range(0..single.len().max(1));
-            single.get(place).map(|(context_tokens, concurrency)| PlannedCell { context_tokens: *context_tokens, concurrency: *concurrency })
+            single
+                .get(place)
+                .map(|(context_tokens, concurrency)| PlannedCell { context_tokens: *context_tokens, concurrency: *concurrency })
         };
         let cell = drawn.or_else(known);
         plan.extend(cell.filter(|cell| !plan.contains(cell)));
@@ -60,9 +62,11 @@ fn one(reference: &Reference, cells: &[(u64, u32)], limits: &Limits, is_single: 
     let level_min = cells.iter().map(|(_, level)| *level).min()?;
     // The cold prompt of the single stream is compared too: within the prefill rows, where there are any.
     let context_max = if is_single { context_max.min(reference.prefill_context_max().max(CONTEXT_MIN)) } else { context_max };
-    let concurrency = if is_single || level_max <= 1 { 1 } else { spread(u64::from(level_min.max(2)), u64::from(level_max), random) as u32 };
+    let concurrency =
+        if is_single || level_max <= 1 { 1 } else { spread(u64::from(level_min.max(2)), u64::from(level_max), random) as u32 };
     let context_tokens = if context_max < CONTEXT_MIN { 0 } else { spread(CONTEXT_MIN, context_max, random) };
-    let is_off_grid = context_tokens == 0 || !is_usual_context(context_tokens) && cells.iter().all(|(context, _)| *context != context_tokens);
+    let is_off_grid =
+        context_tokens == 0 || !is_usual_context(context_tokens) && cells.iter().all(|(context, _)| *context != context_tokens);
     // Where the levels leave room, one that nobody measures by habit.
     let is_usual_level = concurrency > 2 && is_usual_concurrency(concurrency) && level_max > 4 && random.random_bool(0.75);
     let is_quick = reference.ttft(context_tokens).is_none_or(|seconds| seconds <= PREFILL_SECONDS_MAX);

@@ -65,7 +65,17 @@ pub struct SimulatedConfig {
 impl SimulatedConfig {
     pub fn new(model: impl Into<String>, law: SpeedLaw, kv_tokens: u64) -> Self {
         let kv_tokens = (kv_tokens / BLOCK_TOKENS).max(1) * BLOCK_TOKENS;
-        Self { model: model.into(), law, kv_tokens, max_running: 256, max_model_len: MODEL_LENGTH_MAX.min(kv_tokens), api_key: None, wits: Wits::Reads, usage_factor: 1, version: VERSION.to_owned() }
+        Self {
+            model: model.into(),
+            law,
+            kv_tokens,
+            max_running: 256,
+            max_model_len: MODEL_LENGTH_MAX.min(kv_tokens),
+            api_key: None,
+            wits: Wits::Reads,
+            usage_factor: 1,
+            version: VERSION.to_owned(),
+        }
     }
 
     /// An engine as fast as the law says for a hardware model of data/gpus.csv (`rtx-3090`).

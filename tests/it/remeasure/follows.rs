@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use diesel::{QueryableByName, sql_query, sql_types as sql};
+use diesel_async::RunQueryDsl;
 use rigmark::config::ListingEvidence;
 use rigmark::jobs;
 use serde_json::{Value, json};
@@ -116,12 +118,13 @@ async fn all_is_as_before_when_the_second_try_agrees() {
     assert_eq!(stage.measure(&second).await["status"], "agreed");
     jobs::run_due_jobs(stage.app.ctx()).await.unwrap();
     let back = stage.listing(listing).await;
-    assert_eq!((back["state"].as_str(), back["badge"].as_str(), &back["off_market_reason"]), (Some("published"), Some("measured"), &Value::Null));
+    assert_eq!(
+        (back["state"].as_str(), back["badge"].as_str(), &back["off_market_reason"]),
+        (Some("published"), Some("measured"), &Value::Null)
+    );
     let run = stage.public_run().await;
     assert_eq!((run["evidence_level"].as_str(), &run["disputed_at"]), (Some("remeasured"), &Value::Null));
-    let mut letters = stage.letters();
-    letters.sort();
-    assert_eq!(letters, ["Your machine does not fit its matrix", "Your machine is measured again"]);
+    assert_eq!(stage.letters(), ["Your machine does not fit its matrix", "Your machine is measured again"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -166,6 +169,32 @@ async fn what_a_killed_worker_left_is_begun_from_fresh_by_another() {
     assert_eq!(stage.app.measure().await, 1);
     let rows = stage.all().await;
     assert_eq!((rows.len(), rows[0]["status"].as_str()), (1, Some("agreed")), "{rows:?}");
+}
+
+#[derive(QueryableByName)]
+struct Begun {
+    #[diesel(sql_type = sql::Text)]
+    status: String,
+    #[diesel(sql_type = sql::Integer)]
+    attempts: i32,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_stops_gives_its_measurement_back_and_the_next_begins_it_at_once() {
+    let mut stage = Stage::new(quick).await;
+    stage.ask().await;
+    stage.app.start_workers().await;
+    let engine = &stage.engine;
+    wait_for("a stream of the measurement", Duration::from_secs(20), async || engine.load().0 > 0).await;
+    // No lease has to run out: wall time does not move.
+    stage.app.restart().await;
+    let app = &stage.app;
+    let row = async || {
+        let rows = sql_query("SELECT status, attempts FROM remeasurements").load::<Begun>(&mut app.connect().await).await;
+        rows.unwrap().remove(0)
+    };
+    wait_for("the outcome", Duration::from_secs(50), async || row().await.status == "agreed").await;
+    assert_eq!(row().await.attempts, 2);
 }
 
 #[tokio::test]

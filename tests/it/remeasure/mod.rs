@@ -137,10 +137,13 @@ impl Stage {
         self.app.http.get(&format!("/api/v1/listings/{listing}")).expect(200).await
     }
 
-    /// Subjects of all letters, in no order.
+    /// Subjects of all letters but those of registering, sorted.
     pub fn letters(&self) -> Vec<String> {
         let Ok(folder) = std::fs::read_dir(self.app.data_dir.path().join("mail")) else { return Vec::new() };
         let texts = folder.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
-        texts.filter_map(|text| Some(text.lines().find_map(|line| line.strip_prefix("Subject: "))?.to_owned())).collect()
+        let subjects = texts.filter_map(|text| Some(text.lines().find_map(|line| line.strip_prefix("Subject: "))?.to_owned()));
+        let mut subjects: Vec<String> = subjects.filter(|subject| subject != "Confirm your e-mail address").collect();
+        subjects.sort();
+        subjects
     }
 }

@@ -24,7 +24,11 @@ async fn another_driver_makes_the_badge_stale_and_after_seven_days_the_listing_l
     assert_eq!(stage.listing(listing).await["badge"], "measured");
     patch(&stage, json!({"driver": "580.1"})).await;
     let body = stage.listing(listing).await;
-    assert_eq!((body["state"].as_str(), body["badge"].as_str(), &body["available"]), (Some("published"), Some("stale"), &json!(true)), "{body}");
+    assert_eq!(
+        (body["state"].as_str(), body["badge"].as_str(), &body["available"]),
+        (Some("published"), Some("stale"), &json!(true)),
+        "{body}"
+    );
     assert_eq!(body["run"]["stale_reason"], "the driver changed from 570.10 to 580.1");
     let run = stage.public_run().await;
     assert_eq!((&run["stale_until"], run["stale_reason"].as_str()), (&body["run"]["stale_until"], body["run"]["stale_reason"].as_str()));
