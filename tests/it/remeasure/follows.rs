@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use diesel::{QueryableByName, sql_query, sql_types as sql};
-use diesel_async::RunQueryDsl;
 use rigmark::config::ListingEvidence;
 use rigmark::jobs;
 use serde_json::{Value, json};
@@ -171,14 +169,6 @@ async fn what_a_killed_worker_left_is_begun_from_fresh_by_another() {
     assert_eq!((rows.len(), rows[0]["status"].as_str()), (1, Some("agreed")), "{rows:?}");
 }
 
-#[derive(QueryableByName)]
-struct Begun {
-    #[diesel(sql_type = sql::Text)]
-    status: String,
-    #[diesel(sql_type = sql::Integer)]
-    attempts: i32,
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_stops_gives_its_measurement_back_and_the_next_begins_it_at_once() {
     let mut stage = Stage::new(quick).await;
@@ -188,13 +178,8 @@ async fn a_process_that_stops_gives_its_measurement_back_and_the_next_begins_it_
     wait_for("a stream of the measurement", Duration::from_secs(20), async || engine.load().0 > 0).await;
     // No lease has to run out: wall time does not move.
     stage.app.restart().await;
-    let app = &stage.app;
-    let row = async || {
-        let rows = sql_query("SELECT status, attempts FROM remeasurements").load::<Begun>(&mut app.connect().await).await;
-        rows.unwrap().remove(0)
-    };
-    wait_for("the outcome", Duration::from_secs(50), async || row().await.status == "agreed").await;
-    assert_eq!(row().await.attempts, 2);
+    wait_for("the outcome", Duration::from_secs(50), async || stage.progress().await.0 == "agreed").await;
+    assert_eq!(stage.progress().await.1, 2);
 }
 
 #[tokio::test]

@@ -129,6 +129,19 @@ impl Stage {
         self.host.http.get(&self.path("remeasurements")).expect(200).await["data"].as_array().unwrap().clone()
     }
 
+    /// Status of the only re-measurement, and how often it was begun: asked of the database, for when the server has moved.
+    pub async fn progress(&self) -> (String, i32) {
+        #[derive(diesel::QueryableByName)]
+        struct Row {
+            #[diesel(sql_type = sql::Text)]
+            status: String,
+            #[diesel(sql_type = sql::Integer)]
+            attempts: i32,
+        }
+        let row: Row = sql_query("SELECT status, attempts FROM remeasurements").get_result(&mut self.app.connect().await).await.unwrap();
+        (row.status, row.attempts)
+    }
+
     pub async fn public_run(&self) -> Value {
         self.app.http.get(&format!("/api/v1/matrix-runs/{}", self.run)).expect(200).await
     }
