@@ -4,8 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
-use crate::support::TestApp;
-use crate::support::hosts::{self, Person, person};
+use crate::support::hosts::{self, person};
 use crate::support::http::{Answer, Http};
 use crate::support::renting::Stage;
 
