@@ -7,8 +7,8 @@ FROM docker.io/library/rust:${RUST_VERSION}-slim-bookworm AS build
 WORKDIR /build
 # The dependencies, in a layer of their own that changes only with the lock file: built for a crate with nothing in it.
 COPY Cargo.toml Cargo.lock ./
-RUN mkdir -p src tests/it benches \
-    && echo 'fn main() {}' | tee src/main.rs tests/it/main.rs benches/serve.rs > src/lib.rs \
+RUN mkdir -p src tests/it benches/serve \
+    && echo 'fn main() {}' | tee src/main.rs tests/it/main.rs benches/serve/main.rs benches/calculator.rs > src/lib.rs \
     && cargo build --release --locked --bin rigmark \
     && rm -r src tests benches
 # What the build reads: code, and what the code includes.

@@ -1,7 +1,7 @@
 # Rigmark's commands. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt schema clean reset
+.PHONY: help setup run test bench lint fmt schema fuzz-api client-test clean reset
 
 CARGO ?= cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -10,7 +10,7 @@ DATA_DIR := $(or $(RIGMARK_DATA_DIR),var)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 help: ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## install what is missing for running and testing
 	@scripts/setup.sh test
@@ -27,6 +27,11 @@ test: ## everything the tests need, formatting, all tests
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "test: this toolchain has no rustfmt; formatting is not checked"; fi
 	$(CARGO) test --locked
 
+bench: ## how fast it is, as ratios to peers; ONLY=document,search,run,rent,cached,size,memory for a part
+	@scripts/setup.sh run
+	@ONLY="$(ONLY)" $(CARGO) bench --locked --bench serve
+	@test -n "$(ONLY)" || $(CARGO) bench --locked --bench calculator
+
 lint: ## clippy, warnings are errors
 	@if $(CARGO) clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets -- -D warnings; \
 	else echo "lint: this toolchain has no clippy (rustup component add clippy); nothing is checked"; fi
@@ -36,6 +41,12 @@ fmt: ## format the code
 
 schema: ## write src/db/schema.rs anew after a change of migrations/
 	@scripts/schema.sh $(TARGET_DIR) $(CARGO)
+
+fuzz-api: ## 10,000 generated requests over all operations of the API (SEED= varies them); needs PyPI the first time
+	@scripts/api/fuzz.sh $(TARGET_DIR) $(CARGO)
+
+client-test: ## generate a Python client from the OpenAPI document and do the main job with it; needs PyPI the first time
+	@scripts/api/client.sh $(TARGET_DIR) $(CARGO)
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -38,6 +38,7 @@ const DOCUMENTS: &[(&str, &str, bool, bool, Option<Known>)] = &[
     ("v04_queued.json", "stand-in", true, false, None),
     ("v04_over_capacity.json", "stand-in", true, false, None),
     ("v04_kv_unknown_queued.json", "stand-in", true, false, None),
+    ("v04_burst.json", "stand-in", true, false, None),
     ("v04_error_drop.json", "stand-in", true, false, None),
     ("v04_no_metrics.json", "stand-in", true, false, None),
     ("v04_spec_multi_token.json", "stand-in", true, true, None),

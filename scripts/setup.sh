@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh run     what `make run` needs: a C compiler, Rust, PostgreSQL's server programs
 #   scripts/setup.sh test    that, and what the tests need: a Redis server, curl and jq
+#   scripts/setup.sh api     what `make run` needs, and Python with venv for `make fuzz-api` and `make client-test`
 #
 # No service is started or enabled: Rigmark and its tests run servers of their own, on free ports, beside any that are there.
 set -eu
@@ -130,6 +131,10 @@ if [ "$goal" = test ]; then
     have_redis || want "$(redis_package)" "a Redis server, for the tests"
     have curl || want curl "an HTTP client, for the commands of README.md, which the tests run"
     have jq || want jq "a JSON tool, for the same"
+fi
+if [ "$goal" = api ]; then
+    python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
+        want python3-venv "Python 3.10 or newer with venv, for the API's checks, which keep their libraries in a folder of their own"
 fi
 [ -z "$packages" ] || install_packages
 check_rust

@@ -11,12 +11,12 @@ use actix_web::{
     App, HttpServer,
     dev::ServerHandle,
     middleware::{Compress, from_fn},
-    web::{Data, to},
+    web::{Data, ServiceConfig, to},
 };
 use utoipa_actix_web::AppExt;
 
 use crate::{
-    base::{Error, Result, clock::Clock, offload::Offload},
+    base::{Error, Result, answers::Answers, clock::Clock, offload::Offload},
     catalog::{self, Catalog},
     config::Config,
     ctx::{Ctx, Inner},
@@ -30,8 +30,7 @@ use crate::{
     web::{
         api::api,
         edge::edge,
-        html::error_renderer,
-        metrics,
+        html, metrics,
         not_found::{Paths, not_found},
         problem::Renderers,
     },
@@ -67,6 +66,17 @@ pub struct Running {
 /// # Errors
 /// A sentence for the operator when something it needs cannot be had.
 pub async fn start(config: Config, parts: Parts) -> Result<Running> {
+    start_with(config, parts, |_| {}).await
+}
+
+/// The same with routes beside the program's own, for the benchmarks' peers: behind the same middleware, on the same threads.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_with<F>(config: Config, parts: Parts, more: F) -> Result<Running>
+where
+    F: Fn(&mut ServiceConfig) + Clone + Send + 'static,
+{
     let embedded = match &config.database_url {
         Some(_) => None,
         None => Some(start_embedded(&config).await?),
@@ -86,7 +96,7 @@ pub async fn start(config: Config, parts: Parts) -> Result<Running> {
     let mut conn = ctx.db.conn().await?;
     catalog::service::load(&mut conn).await?;
     drop(conn);
-    let server = listener.map(|listener| start_http(&ctx, listener)).transpose()?;
+    let server = listener.map(|listener| start_http(&ctx, listener, more)).transpose()?;
     let metrics_server = ctx.config.metrics_bind.map(|bind| start_metrics(&ctx, bind)).transpose()?;
     let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };
     Ok(Running { ctx, base_url, server, metrics_server, workers, embedded })
@@ -116,6 +126,7 @@ pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
     metrics::install();
     Ok(Ctx::new(Inner {
         public_url: config.public_url.clone().unwrap_or_else(|| base_url.to_owned()),
+        answers: Answers::new(config.answers_kept),
         clock: Clock::new(config.mode.is_sandbox()),
         reserved_handles: reserved_handles(),
         engines: EngineClient::new()?,
@@ -150,13 +161,17 @@ fn start_metrics(ctx: &Ctx, bind: SocketAddr) -> Result<ServerHandle> {
     Ok(handle)
 }
 
-fn start_http(ctx: &Ctx, listener: TcpListener) -> Result<ServerHandle> {
+fn start_http<F>(ctx: &Ctx, listener: TcpListener, more: F) -> Result<ServerHandle>
+where
+    F: Fn(&mut ServiceConfig) + Clone + Send + 'static,
+{
     let data = Data::new(ctx.clone());
-    let paths = Data::new(Paths::of(&openapi::document()));
-    let renderers = Renderers::default().at("/v1", endpoint::api::render_error).at("/en", error_renderer(ctx.config.mode));
+    let paths = Data::new(Paths::of(&openapi::collected()));
+    let renderers = Renderers::default().at("/v1", endpoint::api::render_error).for_browsers(html::error_page);
+    let renderers = html::LANGUAGES.iter().fold(renderers, |all, language| all.at(language.prefix, html::error_page));
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());
-        let app = app.into_utoipa_app().configure(routes::api).into_app().configure(routes::pages);
+        let app = app.into_utoipa_app().configure(routes::api).into_app().configure(routes::pages).configure(more.clone());
         // The last wrapped is outermost.
         app.default_service(to(not_found)).wrap(from_fn(identify)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
     })

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    base::{Result, clock::Clock, offload::Offload},
+    base::{Result, answers::Answers, clock::Clock, offload::Offload},
     config::Config,
     db::{self, Conn, Db, Tx},
     engines::EngineClient,
@@ -23,6 +23,8 @@ pub struct Inner {
     pub public_url: String,
     pub db: Db,
     pub clock: Clock,
+    /// Answers to public reads, kept for a moment.
+    pub answers: Answers,
     /// Reaches the engines of machines, at checked addresses only.
     pub engines: EngineClient,
     /// Rate limits, shared with the other processes through Redis when there is one.

@@ -84,6 +84,7 @@ fn machines_api(config: &mut ServiceConfig) {
 /// Challenges and runs.
 fn benchmarks_api(config: &mut ServiceConfig) {
     config
+        .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
         .service(benchmarks::api::machine_remeasure) // POST /api/v1/machines/{id}/remeasure
@@ -156,10 +157,10 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
     config
         .service(market::pages::root) // GET /
         .service(web::html::asset) // GET /assets/{name}
-        .service(market::pages::home) // GET /en
-        .service(market::pages::listing) // GET /en/listings/{id}
-        .service(market::pages::marketplace) // GET /en/marketplace
-        .service(benchmarks::pages::runs) // GET /en/runs
-        .service(benchmarks::pages::run) // GET /en/runs/{id}
-        .service(openapi::openapi_show); // GET /openapi.json
+        .service(openapi::openapi_show) // GET /openapi.json
+        .service(market::pages::home) // GET /{lang}
+        .service(market::pages::listing_page) // GET /{lang}/listings/{id}
+        .service(market::pages::marketplace) // GET /{lang}/marketplace
+        .service(benchmarks::pages::runs) // GET /{lang}/runs
+        .service(market::pages::run_page); // GET /{lang}/runs/{id}
 }

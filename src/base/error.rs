@@ -20,6 +20,20 @@ macro_rules! codes {
     };
 }
 
+impl utoipa::PartialSchema for Code {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        super::shape::closed(
+            Self::ALL.iter().map(|code| code.as_str()),
+            "A stable problem code; `GET /problems` lists them with their status.",
+        )
+    }
+}
+impl utoipa::ToSchema for Code {
+    fn name() -> Cow<'static, str> {
+        "ProblemCode".into()
+    }
+}
+
 codes! {
     // 400
     MalformedRequest "malformed_request" "The request could not be read.";

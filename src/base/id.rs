@@ -10,13 +10,18 @@ use uuid::Uuid;
 /// What an id names; `PREFIX` stands before the underscore.
 pub trait Kind: 'static {
     const PREFIX: &'static str;
+    /// Name of the id's type, in the OpenAPI document too.
+    const ID: &'static str;
 }
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident $alias:ident $prefix:literal;)*) => {$(
         $(#[$doc])*
         pub enum $name {}
-        impl Kind for $name { const PREFIX: &'static str = $prefix; }
+        impl Kind for $name {
+            const PREFIX: &'static str = $prefix;
+            const ID: &'static str = stringify!($alias);
+        }
         pub type $alias = Id<$name>;
     )*};
 }
@@ -167,6 +172,6 @@ impl<K: Kind> utoipa::PartialSchema for Id<K> {
 }
 impl<K: Kind> utoipa::ToSchema for Id<K> {
     fn name() -> std::borrow::Cow<'static, str> {
-        format!("{}_id", K::PREFIX).into()
+        K::ID.into()
     }
 }

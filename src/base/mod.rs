@@ -1,5 +1,6 @@
 //! Leaves: types every layer may use. Knows nothing of HTTP, SQL or any domain.
 
+pub mod answers;
 pub mod clock;
 pub mod error;
 pub mod faults;
@@ -9,6 +10,7 @@ pub mod money;
 pub mod offload;
 pub mod seal;
 pub mod secret;
+pub mod shape;
 pub mod units;
 
 pub use error::{Code, Error, FieldError, Result};

@@ -5,9 +5,10 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
+    calculator::Answer,
     model::{ChallengeView, RunSummaryView, RunView},
     remeasure::model::RemeasurementView,
-    service::{self, ChallengeRequest, RunListQuery},
+    service::{self, ChallengeRequest, DecodeQuestion, RunListQuery},
 };
 use crate::{
     base::{
@@ -96,7 +97,7 @@ pub async fn run_upload(auth: Auth<scope::RunsWrite>, body: RawBody<RUN_BYTES_MA
 }
 
 /// List public runs
-#[utoipa::path(tag = "Runs", params(RunListQuery), responses((status = 200, body = Page<RunSummaryView>), QueryProblems))]
+#[utoipa::path(tag = "Runs", params(RunListQuery), responses((status = 200, body = Page<RunSummaryView>), NotFoundProblem, QueryProblems))]
 #[get("/api/v1/matrix-runs")]
 pub async fn run_list(query: Query<RunListQuery>, ctx: Ctx) -> Result<impl Responder> {
     let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
@@ -131,4 +132,15 @@ pub async fn run_document(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
 pub async fn run_cells(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
     let text = service::cells_csv(&ctx, id.into_inner()).await?;
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/csv; charset=utf-8")).body(text))
+}
+
+/// Calculate decode speed and memory
+///
+/// What a model does on a machine: measured cells where a verified run of the same model, quantization and hardware has them, interpolated and
+/// extrapolated ones near them, runs on other hardware scaled by bandwidth, or else the formula's range. Each cell names its kind and basis;
+/// one that does not fit in memory has null speeds and a reason.
+#[utoipa::path(tag = "Runs", request_body = DecodeQuestion, responses((status = 200, body = Answer), InputProblems))]
+#[post("/api/v1/calculator/decode")]
+pub async fn calculator_decode(body: Json<DecodeQuestion>, ctx: Ctx) -> Result<impl Responder> {
+    Ok(HttpResponse::Ok().json(service::decode(&ctx, &body).await?))
 }

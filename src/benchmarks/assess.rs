@@ -39,6 +39,7 @@ pub fn assess_value(value: Value, claim: &Claim, context: &AssessContext) -> Res
     let mut findings = checks::run(&input);
     let hardware = context.machine_hardware.as_ref().or(claim.hardware.as_ref());
     findings.extend(checks::hardware(&document, hardware, context.hardware_unseen));
+    findings.extend(checks::physical(&input, &claim, hardware));
     findings.extend(checks::freshness(&document, context.uploaded_at));
     if let Some((spec, facts)) = &context.challenge {
         findings.extend(answer::check(&document, &matrix, spec, facts));

@@ -18,31 +18,47 @@ const POWER_W_MAX: f64 = 100_000.0;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ClaimedHardware {
+    #[schema(required, min_length = 1, max_length = 200, pattern = "\\S")]
     pub gpu: String,
+    #[schema(minimum = 1, maximum = 1_024)]
     pub gpu_count: Option<u32>,
+    #[schema(exclusive_minimum = 0, maximum = 1_048_576)]
     pub vram_gib: Option<f64>,
+    #[schema(max_length = 200)]
     pub kind: Option<String>,
+    #[schema(max_length = 200)]
     pub cpu: Option<String>,
+    #[schema(exclusive_minimum = 0, maximum = 1_048_576)]
     pub ram_gib: Option<f64>,
+    #[schema(max_length = 200)]
     pub os: Option<String>,
+    #[schema(max_length = 200)]
     pub driver: Option<String>,
+    #[schema(exclusive_minimum = 0, maximum = 100_000)]
     pub power_limit_w: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ClaimedModel {
+    #[schema(required, min_length = 1, max_length = 200, pattern = "\\S")]
     pub hf_id: String,
+    #[schema(max_length = 200)]
     pub revision: Option<String>,
+    #[schema(max_length = 200)]
     pub quantization: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ClaimedEngine {
+    #[schema(required, min_length = 1, max_length = 200, pattern = "\\S")]
     pub name: String,
+    #[schema(max_length = 200)]
     pub version: Option<String>,
+    #[schema(max_length = 200)]
     pub build: Option<String>,
+    #[schema(max_length = 200)]
     pub backend: Option<String>,
 }
 

@@ -248,30 +248,32 @@ impl<'a> Reader<'a> {
     fn string(&mut self) -> Result<Cow<'a, str>, Unreadable> {
         self.at += 1;
         let start = self.at;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'"' => {
-                    let text = self.text.get(start..self.at).unwrap_or_default();
-                    self.at += 1;
-                    return Ok(Cow::Borrowed(text));
-                }
-                b'\\' => return self.escaped(start),
-                0..=0x1f => return Err(self.fail(UnreadableCode::NotJson, "a control character stands in a string")),
-                _ => self.at += 1,
+        self.plain();
+        match self.peek() {
+            Some(b'"') => {
+                let text = self.text.get(start..self.at).unwrap_or_default();
+                self.at += 1;
+                Ok(Cow::Borrowed(text))
             }
+            Some(b'\\') => self.escaped(start),
+            Some(_) => Err(self.fail(UnreadableCode::NotJson, "a control character stands in a string")),
+            None => Err(self.truncated()),
         }
-        Err(self.truncated())
+    }
+
+    /// Steps to the next byte of a string that is not simply part of it, or to the end.
+    fn plain(&mut self) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        self.at += rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
     }
 
     /// The rest of a string that has escapes; `start` is its first byte.
     fn escaped(&mut self, start: usize) -> Result<Cow<'a, str>, Unreadable> {
         let mut text = self.text.get(start..self.at).unwrap_or_default().to_owned();
         loop {
-            let plain = self.at;
-            while self.peek().is_some_and(|b| b != b'"' && b != b'\\' && b >= 0x20) {
-                self.at += 1;
-            }
-            text.push_str(self.text.get(plain..self.at).unwrap_or_default());
+            let start = self.at;
+            self.plain();
+            text.push_str(self.text.get(start..self.at).unwrap_or_default());
             match self.peek() {
                 None => return Err(self.truncated()),
                 Some(b'"') => {
@@ -478,16 +480,13 @@ pub fn canonical_bytes(value: &Value) -> Vec<u8> {
 fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
             out.push(b'{');
-            for (i, (key, value)) in entries.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write_leaf(key, out);
-                out.push(b':');
-                write_canonical(value, out);
+            if map.keys().is_sorted() {
+                write_entries(map.iter(), out);
+            } else {
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                write_entries(entries.into_iter(), out);
             }
             out.push(b'}');
         }
@@ -502,6 +501,17 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
             out.push(b']');
         }
         leaf => write_leaf(leaf, out),
+    }
+}
+
+fn write_entries<'a>(entries: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut Vec<u8>) {
+    for (i, (key, value)) in entries.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write_leaf(key, out);
+        out.push(b':');
+        write_canonical(value, out);
     }
 }
 

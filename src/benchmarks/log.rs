@@ -32,6 +32,9 @@ pub enum Event {
         concurrency: u32,
         tps: Option<f64>,
     },
+    PrefillStart {
+        context: u64,
+    },
     PrefillDone {
         context: u64,
         tps: f64,
@@ -51,6 +54,11 @@ pub enum Event {
     KvBudget(u64),
     MaxModelLen(u64),
     MaxRunning(u64),
+    /// The prompt made for a context, in tokens.
+    ContextMade {
+        context: u64,
+        tokens: u64,
+    },
     EngineVersion(String),
     Other,
 }
@@ -141,6 +149,9 @@ fn parse(text: &str) -> Option<Event> {
     if let Some(rest) = text.strip_prefix("integrated prefill failed ") {
         return Some(Event::PrefillFailed { context: context(rest.trim_end_matches(':'))? });
     }
+    if let Some(rest) = ["integrated prefill start ", "prefill scout-only start "].iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        return Some(Event::PrefillStart { context: context(rest)? });
+    }
     let done = ["integrated prefill done ", "prefill scout-only done ", "prefill done "];
     let rest = done.iter().find_map(|prefix| text.strip_prefix(prefix))?;
     Some(Event::PrefillDone { context: context(rest)?, tps: speed(rest)? })
@@ -160,6 +171,10 @@ fn startup(rest: &str) -> Option<Event> {
     }
     if let Some(tail) = rest.strip_prefix("model context length:") {
         return first_number(tail).map(Event::MaxModelLen);
+    }
+    if let Some((label, tail)) = rest.strip_prefix("context ").and_then(|tail| tail.split_once(':')) {
+        let context = size(label).map(printed)?;
+        return first_number(tail.split_once("(~")?.1).map(|tokens| Event::ContextMade { context, tokens });
     }
     if let Some(tail) = rest.strip_prefix("max running requests") {
         return first_number(tail).map(Event::MaxRunning);

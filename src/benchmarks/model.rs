@@ -16,12 +16,17 @@ use super::{
 use crate::{
     base::{
         Error, Result,
+        given::optional_object,
         id::{AccountId, ChallengeId, MachineId, RunId},
+        shape::Sha256Text,
     },
-    db::schema::{challenges, run_cells, run_standings, runs},
+    db::{
+        JsonText,
+        schema::{challenges, run_cells, run_standings, runs},
+    },
 };
 
-/// How strong the evidence of a run is, weakest first (evidence.md 0).
+/// How strong the evidence of a run is, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceLevel {
@@ -103,7 +108,7 @@ pub struct Run {
     pub engine_name: Option<String>,
     pub title: String,
     pub summary: String,
-    pub detail: serde_json::Value,
+    pub detail: JsonText,
     pub rules_version: String,
     pub document_sha256: String,
     pub decode_single_tokens_per_second: Option<f64>,
@@ -191,6 +196,7 @@ pub struct RunDetail {
 
 /// Hardware as a run's page shows it.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[schema(as = RunHardwareView)]
 pub struct HardwareView {
     /// Slug of the catalog's hardware model, when the name is known.
     pub slug: Option<String>,
@@ -236,15 +242,25 @@ pub struct RunModelView {
     pub publisher: Option<String>,
 }
 
+/// What a run is called beside its verdict, in the OpenAPI document.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum RunLabel {
+    Measured,
+    Unverified,
+}
+
 /// A run as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RunView {
-    #[schema(value_type = String)]
     pub id: RunId,
     pub status: Verdict,
     /// `measured` when verified, else `unverified`.
+    #[schema(value_type = RunLabel)]
     pub label: &'static str,
+    #[schema(value_type = EvidenceLevel)]
     pub evidence_level: String,
+    #[schema(value_type = Visibility)]
     pub visibility: String,
     pub title: String,
     /// Engine, version and quantization, then contexts and concurrency levels.
@@ -265,10 +281,10 @@ pub struct RunView {
     pub kv_capacity: KvCapacity,
     pub checks: Vec<Finding>,
     pub rules_version: String,
+    /// Of the redacted document.
+    #[schema(value_type = Sha256Text)]
     pub document_sha256: String,
-    #[schema(value_type = Option<String>)]
     pub machine_id: Option<MachineId>,
-    #[schema(value_type = Option<String>)]
     pub challenge_id: Option<ChallengeId>,
     pub created_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,
@@ -289,10 +305,11 @@ pub struct RunView {
 /// A run in a list.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RunSummaryView {
-    #[schema(value_type = String)]
     pub id: RunId,
     pub status: Verdict,
+    #[schema(value_type = RunLabel)]
     pub label: &'static str,
+    #[schema(value_type = EvidenceLevel)]
     pub evidence_level: String,
     pub title: String,
     pub summary: String,
@@ -312,12 +329,45 @@ pub struct RunSummaryView {
     pub expires_at: DateTime<Utc>,
 }
 
+/// A run beside another one, with its figure at the cell that they are compared by.
+#[derive(Debug, Clone)]
+pub struct RelatedRun {
+    pub id: RunId,
+    /// Of the same model and quantization; otherwise of the same hardware.
+    pub is_of_model: bool,
+    /// Slug of the catalog, or the name it was measured under.
+    pub model: String,
+    pub quantization: Option<String>,
+    pub hardware_slug: Option<String>,
+    pub gpu_count: Option<i32>,
+    pub engine_name: Option<String>,
+    pub evidence_level: String,
+    pub decode_single_tokens_per_second: Option<f64>,
+    pub prefill_peak_tokens_per_second: Option<f64>,
+    /// Its valid cell nearest to the one that runs are compared by.
+    pub cell: Option<RelatedCell>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct RelatedCell {
+    pub context_tokens: u64,
+    pub concurrency: u32,
+    pub total_tokens_per_second: f64,
+}
+
+/// A run with those that are read beside it.
+#[derive(Debug, Clone)]
+pub struct RunWithRelated {
+    pub run: RunView,
+    /// The catalog's slug of its quantization, or what was typed.
+    pub quantization: Option<String>,
+    pub related: Vec<RelatedRun>,
+}
+
 /// A challenge as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ChallengeView {
-    #[schema(value_type = String)]
     pub id: ChallengeId,
-    #[schema(value_type = String)]
     pub machine_id: MachineId,
     /// What is measured.
     pub model: Option<String>,
@@ -344,29 +394,33 @@ pub struct ChallengeView {
 pub struct UploadFields {
     pub machine_id: Option<MachineId>,
     pub challenge_id: Option<ChallengeId>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub hardware: Option<ClaimedHardware>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub model: Option<super::claim::ClaimedModel>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub engine: Option<ClaimedEngine>,
     pub launch_command: Option<String>,
     pub notes: Option<String>,
-    #[serde(default)]
-    pub visibility: Visibility,
+    pub visibility: Option<Visibility>,
 }
 
-/// The body of an upload, for the OpenAPI document; it is read by [`UploadFields`] and the rules for documents.
+/// A run document and what its uploader says of it.
+// For the OpenAPI document: an upload is read by `UploadFields` and the rules for documents.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct UploadBody {
     /// The benchmark's JSON, plain or wrapped.
     #[schema(value_type = Object)]
     pub document: serde_json::Value,
-    #[schema(value_type = Option<String>)]
     pub machine_id: Option<MachineId>,
-    #[schema(value_type = Option<String>)]
     pub challenge_id: Option<ChallengeId>,
     pub hardware: Option<ClaimedHardware>,
     pub model: Option<super::claim::ClaimedModel>,
     pub engine: Option<ClaimedEngine>,
+    #[schema(max_length = 8_000)]
     pub launch_command: Option<String>,
+    #[schema(max_length = 2_000)]
     pub notes: Option<String>,
     pub visibility: Option<Visibility>,
 }

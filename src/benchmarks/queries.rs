@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
-use super::model::{Challenge, Run, RunCell, RunRow, Standing};
+use super::model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing};
 use crate::{
     base::{
         Result,
@@ -193,6 +193,47 @@ pub async fn mark_seen_elsewhere(
     Ok(row.found)
 }
 
+/// A run that the calculator may stand on.
+#[derive(QueryableByName)]
+pub struct AnchorRow {
+    #[diesel(sql_type = sql_types::Uuid)]
+    pub id: RunId,
+    #[diesel(sql_type = sql_types::Text)]
+    pub hardware_slug: String,
+    #[diesel(sql_type = sql_types::Integer)]
+    pub gpu_count: i32,
+    #[diesel(sql_type = sql_types::Jsonb)]
+    pub matrix: serde_json::Value,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Text>)]
+    pub launch_command: Option<String>,
+}
+
+/// Verified public runs of a model in a quantization: those of the same hardware first, then the newest. By the index of models.
+pub async fn calculator_anchors(
+    conn: &mut Conn,
+    model: &str,
+    quantization: &str,
+    hardware: &str,
+    gpu_count: i32,
+    limit: i64,
+) -> Result<Vec<AnchorRow>> {
+    Ok(diesel::sql_query(
+        "SELECT id, hardware_slug, gpu_count, detail -> 'matrix' AS matrix, detail -> 'claim' ->> 'launch_command' AS launch_command
+         FROM runs
+         WHERE model_slug = $1 AND quantization = $2 AND status = 'verified' AND visibility = 'public'
+           AND hardware_slug IS NOT NULL AND gpu_count IS NOT NULL AND detail ? 'matrix'
+         ORDER BY (hardware_slug = $3 AND gpu_count = $4) DESC, (gpu_count = $4) DESC, created_at DESC, id DESC
+         LIMIT $5",
+    )
+    .bind::<sql_types::Text, _>(model)
+    .bind::<sql_types::Text, _>(quantization)
+    .bind::<sql_types::Text, _>(hardware)
+    .bind::<sql_types::Integer, _>(gpu_count)
+    .bind::<sql_types::BigInt, _>(limit)
+    .load(conn)
+    .await?)
+}
+
 /// How a list of runs is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -280,4 +321,106 @@ pub async fn run_list(conn: &mut Conn, filter: &RunFilter, after: Option<&RunPla
         RunSort::PrefillPeak => by_figure!(runs::prefill_peak_tokens_per_second),
     };
     Ok(query.limit(limit).select(RunRow::as_select()).load(conn).await?)
+}
+
+/// What makes runs related.
+pub struct RelatedFilter<'a> {
+    pub id: RunId,
+    pub model_slug: Option<&'a str>,
+    pub quantization: Option<&'a str>,
+    pub hardware_slug: Option<&'a str>,
+    /// The cell to compare by; of each run the nearest to it is taken, as `matrix::comparison_cell` counts.
+    pub context_tokens: i32,
+    pub concurrency: i32,
+}
+
+#[derive(QueryableByName)]
+struct RelatedRow {
+    #[diesel(sql_type = sql_types::Uuid)]
+    id: RunId,
+    #[diesel(sql_type = sql_types::Bool)]
+    is_of_model: bool,
+    #[diesel(sql_type = sql_types::Text)]
+    model: String,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Text>)]
+    quantization: Option<String>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Text>)]
+    hardware_slug: Option<String>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Integer>)]
+    gpu_count: Option<i32>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Text>)]
+    engine_name: Option<String>,
+    #[diesel(sql_type = sql_types::Text)]
+    evidence_level: String,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Double>)]
+    decode_single_tokens_per_second: Option<f64>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Double>)]
+    prefill_peak_tokens_per_second: Option<f64>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Integer>)]
+    cell_context_tokens: Option<i32>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Integer>)]
+    cell_concurrency: Option<i32>,
+    #[diesel(sql_type = sql_types::Nullable<sql_types::Double>)]
+    cell_tokens_per_second: Option<f64>,
+}
+
+impl From<RelatedRow> for RelatedRun {
+    fn from(row: RelatedRow) -> Self {
+        Self {
+            id: row.id,
+            is_of_model: row.is_of_model,
+            model: row.model,
+            quantization: row.quantization,
+            hardware_slug: row.hardware_slug,
+            gpu_count: row.gpu_count,
+            engine_name: row.engine_name,
+            evidence_level: row.evidence_level,
+            decode_single_tokens_per_second: row.decode_single_tokens_per_second,
+            prefill_peak_tokens_per_second: row.prefill_peak_tokens_per_second,
+            cell: match (row.cell_context_tokens, row.cell_concurrency, row.cell_tokens_per_second) {
+                (Some(context), Some(concurrency), Some(total_tokens_per_second)) => Some(RelatedCell {
+                    context_tokens: u64::try_from(context).unwrap_or(0),
+                    concurrency: u32::try_from(concurrency).unwrap_or(0),
+                    total_tokens_per_second,
+                }),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// The newest verified public runs of the same model and quantization, then those of the same hardware with another; `limit` of each, by the
+/// indexes of model and hardware.
+pub async fn run_list_related(conn: &mut Conn, filter: &RelatedFilter<'_>, limit: i64) -> Result<Vec<RelatedRun>> {
+    let rows: Vec<RelatedRow> = diesel::sql_query(
+        "SELECT r.id, found.is_of_model, coalesce(r.model_slug, r.model_name) AS model, r.quantization, r.hardware_slug, r.gpu_count,
+                r.engine_name, r.evidence_level, r.decode_single_tokens_per_second, r.prefill_peak_tokens_per_second,
+                c.context_tokens AS cell_context_tokens, c.concurrency AS cell_concurrency,
+                c.total_tokens_per_second AS cell_tokens_per_second
+         FROM ((SELECT id, true AS is_of_model FROM runs
+                WHERE model_slug = $2 AND quantization IS NOT DISTINCT FROM $3 AND id <> $1 AND visibility = 'public' AND status = 'verified'
+                ORDER BY created_at DESC, id DESC LIMIT $7)
+               UNION ALL
+               (SELECT id, false FROM runs
+                WHERE hardware_slug = $4 AND (model_slug, quantization) IS DISTINCT FROM ($2, $3) AND id <> $1 AND visibility = 'public'
+                  AND status = 'verified'
+                ORDER BY created_at DESC, id DESC LIMIT $7)) found
+         JOIN runs r ON r.id = found.id
+         LEFT JOIN LATERAL (
+             SELECT context_tokens, concurrency, total_tokens_per_second FROM run_cells
+             WHERE run_id = r.id AND status = 'valid'
+             ORDER BY abs(ln((1024 + context_tokens) / (1024.0 + $5))) + abs(ln(concurrency / $6::numeric)), context_tokens, concurrency
+             LIMIT 1) c ON true
+         ORDER BY found.is_of_model DESC, r.created_at DESC, r.id DESC",
+    )
+    .bind::<sql_types::Uuid, _>(filter.id)
+    .bind::<sql_types::Nullable<sql_types::Text>, _>(filter.model_slug)
+    .bind::<sql_types::Nullable<sql_types::Text>, _>(filter.quantization)
+    .bind::<sql_types::Nullable<sql_types::Text>, _>(filter.hardware_slug)
+    .bind::<sql_types::Integer, _>(filter.context_tokens)
+    .bind::<sql_types::Integer, _>(filter.concurrency)
+    .bind::<sql_types::BigInt, _>(limit)
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().map(RelatedRun::from).collect())
 }

@@ -6,7 +6,7 @@ use actix_web::{FromRequest, HttpRequest, Responder, dev::Payload, http::StatusC
 
 use super::service::{self, SandboxCreditRequest, SandboxCreditView};
 use crate::{
-    base::{Error, Result},
+    base::{Error, Result, shape::IdempotencyKeyText},
     ctx::Ctx,
     identity::{Auth, scope},
     web::{AuthProblems, Idem, IdempotencyProblems, InputProblems, Json, NotFoundProblem, idempotency},
@@ -29,7 +29,7 @@ impl FromRequest for SandboxOnly {
 ///
 /// Sandbox only: adds to the account's available balance.
 #[utoipa::path(tag = "Sandbox", request_body = SandboxCreditRequest,
-    params(("Idempotency-Key" = String, Header, description = "A new one for each credit meant")),
+    params(("Idempotency-Key" = IdempotencyKeyText, Header, description = "A new one for each credit meant")),
     responses((status = 201, body = SandboxCreditView), AuthProblems, InputProblems, IdempotencyProblems, NotFoundProblem),
     security(("bearer" = [])))]
 #[post("/api/v1/sandbox/credits")]

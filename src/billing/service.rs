@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    base::{Error, Money, Result, id::TransferId, money::Currency},
+    base::{Error, Money, Result, id::TransferId, money::Currency, shape::PriceText},
     ctx::Ctx,
     db::Tx,
     identity::Caller,
@@ -23,6 +23,7 @@ const SANDBOX_CREDIT_MAX: Money = Money::usd_micros(1_000_000_000_000);
 #[serde(deny_unknown_fields)]
 pub struct SandboxCreditRequest {
     /// More than zero, at most 1000000.
+    #[schema(value_type = PriceText)]
     pub amount: Money,
 }
 
@@ -30,7 +31,6 @@ pub struct SandboxCreditRequest {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SandboxCreditView {
     /// The transfer.
-    #[schema(value_type = String)]
     pub id: TransferId,
     pub amount: Money,
     pub currency: Currency,

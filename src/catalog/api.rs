@@ -23,6 +23,7 @@ pub struct HardwareListQuery {
     q: String,
     /// In any case.
     vendor: Option<String>,
+    /// Where its memory comes from.
     kind: Option<HardwareKind>,
     #[serde(default)]
     #[param(inline)]
@@ -30,8 +31,10 @@ pub struct HardwareListQuery {
     cursor: Option<String>,
 }
 
-/// Hardware models, best match first.
-#[utoipa::path(tag = "catalog", params(HardwareListQuery), responses((status = 200, body = Page<HardwareModel>), QueryProblems))]
+/// List hardware models
+///
+/// Best match first.
+#[utoipa::path(tag = "Catalog", params(HardwareListQuery), responses((status = 200, body = Page<HardwareModel>), QueryProblems))]
 #[get("/api/v1/hardware")]
 pub async fn hardware_list(query: Query<HardwareListQuery>, ctx: Ctx) -> Result<impl Responder> {
     let after: Option<String> = open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
@@ -48,19 +51,22 @@ pub struct HardwareResolveQuery {
     #[param(example = "NVIDIA GeForce RTX 3090")]
     name: String,
     /// Chooses between rows of one name; nominal or as a tool reports it. Ignored where it fits none of them.
+    #[param(minimum = 0)]
     vram_gib: Option<f64>,
 }
 
-/// The one hardware model that a name means. An ambiguous name is 409 with `candidates`, each with `slug` and `name`.
-#[utoipa::path(tag = "catalog", params(HardwareResolveQuery),
+/// Resolve a hardware name
+///
+/// To the one hardware model that it means. An ambiguous name is 409 with `candidates`, each with `slug` and `name`.
+#[utoipa::path(tag = "Catalog", params(HardwareResolveQuery),
     responses((status = 200, body = HardwareModel), NotFoundProblem, ConflictProblem, QueryProblems))]
 #[get("/api/v1/hardware/resolve")]
 pub async fn hardware_resolve(query: Query<HardwareResolveQuery>) -> Result<impl Responder> {
     service::hardware_resolve(&query.name, query.vram_gib).map(actix::Json)
 }
 
-/// One hardware model.
-#[utoipa::path(tag = "catalog", params(("slug" = String, Path)), responses((status = 200, body = HardwareModel), NotFoundProblem))]
+/// Read a hardware model
+#[utoipa::path(tag = "Catalog", params(("slug" = String, Path, description = "A slug of the catalog", max_length = 255)), responses((status = 200, body = HardwareModel), NotFoundProblem))]
 #[get("/api/v1/hardware/{slug}")]
 pub async fn hardware_show(slug: Path<String>) -> Result<impl Responder> {
     service::hardware_fetch(&slug).map(actix::Json)
@@ -81,8 +87,10 @@ pub struct ModelListQuery {
     cursor: Option<String>,
 }
 
-/// Models, best match first.
-#[utoipa::path(tag = "catalog", params(ModelListQuery), responses((status = 200, body = Page<Model>), QueryProblems))]
+/// List models
+///
+/// Best match first.
+#[utoipa::path(tag = "Catalog", params(ModelListQuery), responses((status = 200, body = Page<Model>), QueryProblems))]
 #[get("/api/v1/models")]
 pub async fn model_list(query: Query<ModelListQuery>, ctx: Ctx) -> Result<impl Responder> {
     let after: Option<String> = open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
@@ -91,8 +99,10 @@ pub async fn model_list(query: Query<ModelListQuery>, ctx: Ctx) -> Result<impl R
     Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, rows, |row| &row.slug, Model::clone)?))
 }
 
-/// One model, with the repositories that hold its weights.
-#[utoipa::path(tag = "catalog", params(("slug" = String, Path)), responses((status = 200, body = ModelDetail), NotFoundProblem))]
+/// Read a model
+///
+/// With the repositories that hold its weights.
+#[utoipa::path(tag = "Catalog", params(("slug" = String, Path, description = "A slug of the catalog", max_length = 255)), responses((status = 200, body = ModelDetail), NotFoundProblem))]
 #[get("/api/v1/models/{slug}")]
 pub async fn model_show(slug: Path<String>) -> Result<impl Responder> {
     service::model_detail(&slug).map(actix::Json)

@@ -40,7 +40,8 @@ impl HardwareKind {
     }
 }
 
-/// A GPU, SoC, accelerator or CPU memory class: one row of `data/gpus.csv`.
+/// A GPU, SoC, accelerator or CPU memory class.
+// One row of `data/gpus.csv`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HardwareModel {
     pub slug: String,
@@ -135,7 +136,8 @@ pub enum AttentionKind {
     Compressed,
 }
 
-/// A language model: one row of `data/models.csv`. Columns are explained in `data/README.md`.
+/// A language model.
+// One row of `data/models.csv`; columns are explained in `data/README.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Model {
     pub slug: String,
@@ -190,7 +192,8 @@ pub struct Model {
     pub notes: Option<String>,
 }
 
-/// A repository that holds weights of a model: one row of `data/model_repos.csv`.
+/// A repository that holds weights of a model.
+// One row of `data/model_repos.csv`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelRepo {
     pub repo: String,

@@ -1,6 +1,6 @@
 //! Configuration: the only reader of the environment. Everything is checked at start, and a mistake stops the program with a sentence.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 use ipnet::IpNet;
@@ -85,7 +85,7 @@ pub struct ServeArgs {
     /// Folder of the PostgreSQL server programs for the private cluster.
     #[arg(long, help_heading = "Database", env = "PG_BIN_DIR")]
     pub pg_bin_dir: Option<PathBuf>,
-    /// Connections to PostgreSQL.
+    /// Connections to PostgreSQL; searches may take as many again.
     #[arg(long, help_heading = "Database", env = "RIGMARK_DATABASE_CONNECTIONS", default_value_t = 16)]
     pub database_connections: u32,
 }
@@ -176,6 +176,8 @@ pub struct Config {
     pub tunables: Tunables,
     /// argon2id memory; lower only in tests.
     pub argon2_memory_kib: u32,
+    /// How long an answer to a public search may be served again; other processes' changes show after it.
+    pub answers_kept: Duration,
 }
 
 fn wrong(detail: impl Into<std::borrow::Cow<'static, str>>) -> Error {
@@ -238,6 +240,7 @@ impl ServeArgs {
             database_connections: self.database_connections.clamp(4, 512),
             tunables: Tunables::default(),
             argon2_memory_kib: 19_456,
+            answers_kept: Duration::from_secs(1),
         })
     }
 }

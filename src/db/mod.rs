@@ -5,21 +5,31 @@
 
 pub mod embedded;
 mod error;
+mod prepared;
 pub mod schema;
 mod types;
 
-use std::ops::{Deref, DerefMut};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::{ExpressionMethods, QueryDsl};
+use diesel::{ConnectionError, ConnectionResult, ExpressionMethods, QueryDsl};
 use diesel_async::{
-    AsyncConnection, AsyncPgConnection, RunQueryDsl, TransactionManager,
+    AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager,
     pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
 };
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use futures::FutureExt;
 
 use crate::base::{Error, Result, clock::Clock};
 pub use error::OnConstraint;
+pub use prepared::{Bind, KeptDsl, Shapes, Statement};
+pub use types::JsonText;
 
 pub type Conn = AsyncPgConnection;
 type Manager = <Conn as AsyncConnection>::TransactionManager;
@@ -36,6 +46,9 @@ const TX_TRIES_MAX: u32 = 10;
 pub struct Db {
     primary: deadpool::Pool<Conn>,
     replica: Option<deadpool::Pool<Conn>>,
+    searches: deadpool::Pool<Conn>,
+    shapes: Arc<Shapes>,
+    public_generation: Arc<AtomicU64>,
 }
 
 impl Db {
@@ -43,7 +56,13 @@ impl Db {
     /// `internal` when the address is no PostgreSQL address. Connections are made on first use.
     pub fn new(url: &str, replica_url: Option<&str>, connections: u32) -> Result<Self> {
         let size = usize::try_from(connections).map_err(Error::internal)?;
-        Ok(Self { primary: pool(url, size)?, replica: replica_url.map(|u| pool(u, size)).transpose()? })
+        Ok(Self {
+            primary: pool(url, size, Planning::Usual)?,
+            replica: replica_url.map(|u| pool(u, size, Planning::Usual)).transpose()?,
+            searches: pool(replica_url.unwrap_or(url), size, Planning::Once)?,
+            shapes: Arc::default(),
+            public_generation: Arc::default(),
+        })
     }
 
     /// A connection to the primary.
@@ -61,6 +80,26 @@ impl Db {
     /// `unavailable` when none can be had.
     pub async fn conn_apart(&self) -> Result<Conn> {
         Ok(Pooled::take(self.conn().await?))
+    }
+
+    /// Counts the transactions of this process that changed what public reads show ([`Tx::note_public_change`]). To be read before the rows.
+    pub fn public_generation(&self) -> u64 {
+        AtomicU64::load(&self.public_generation, Ordering::Acquire)
+    }
+
+    /// The texts that depend on a request and are kept prepared.
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    /// A connection for public searches, which may lag as [`Db::read`]'s. Here each statement that is kept is planned once and for all values:
+    /// planning a search for its values takes several times as long as running it, and its text is such that one plan does. Of other
+    /// statements that is not true (a limit that is a parameter, a partial index), so these connections are apart.
+    ///
+    /// # Errors
+    /// `unavailable` when none can be had.
+    pub async fn search(&self) -> Result<Pooled> {
+        self.searches.get().await.map_err(error::unavailable)
     }
 
     /// A connection for public reads that may lag by the replica's delay.
@@ -88,7 +127,7 @@ impl Db {
         let mut tries = 0;
         loop {
             tries += 1;
-            match tx_once(conn, &work).await {
+            match tx_once(conn, &self.public_generation, &work).await {
                 Err(error) if tries < TX_TRIES_MAX && error::is_transient(&error) => {
                     tracing::debug!(tx = name, tries, "transaction tried again");
                     metrics::counter!("rigmark_tx_retries_total", "tx" => name).increment(1);
@@ -103,14 +142,22 @@ impl Db {
 
 /// One try. By hand rather than through `AsyncConnection::transaction`, whose closure must be `Send + Sync`. When this future is dropped half
 /// way the connection still counts a transaction as open, and the pool closes it instead of handing it to the next request.
-async fn tx_once<T, F>(conn: &mut Conn, work: &F) -> Result<T>
+async fn tx_once<T, F>(conn: &mut Conn, public_generation: &AtomicU64, work: &F) -> Result<T>
 where
     F: AsyncFn(&mut Tx<'_>) -> Result<T>,
 {
     Manager::begin_transaction(conn).await?;
-    match work(&mut Tx { conn }).await {
+    let mut tx = Tx { conn, changes_public: false };
+    let done = work(&mut tx).await;
+    let Tx { conn, changes_public } = tx;
+    match done {
         Ok(value) => {
-            Manager::commit_transaction(conn).await?;
+            let committed = Manager::commit_transaction(conn).await;
+            if changes_public {
+                // Also when the outcome is not known.
+                public_generation.fetch_add(1, Ordering::Release);
+            }
+            committed?;
             Ok(value)
         }
         Err(error) => {
@@ -123,10 +170,13 @@ where
     }
 }
 
-fn pool(url: &str, size: usize) -> Result<deadpool::Pool<Conn>> {
+fn pool(url: &str, size: usize, planning: Planning) -> Result<deadpool::Pool<Conn>> {
     let mut config = ManagerConfig::default();
     // The default recycling asks the server on every checkout: one round trip more for each request.
     config.recycling_method = RecyclingMethod::Fast;
+    if planning == Planning::Once {
+        config.custom_setup = Box::new(|url| connect_to_plan_once(url).boxed());
+    }
     let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(url, config);
     deadpool::Pool::builder(manager)
         .max_size(size)
@@ -137,10 +187,33 @@ fn pool(url: &str, size: usize) -> Result<deadpool::Pool<Conn>> {
         .map_err(Error::internal)
 }
 
+/// When PostgreSQL plans a statement that is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Planning {
+    /// As it thinks best.
+    Usual,
+    Once,
+}
+
+async fn connect_to_plan_once(url: &str) -> ConnectionResult<Conn> {
+    let mut conn = Conn::establish(url).await?;
+    let set = conn.batch_execute("SET plan_cache_mode = force_generic_plan").await;
+    set.map(|()| conn).map_err(ConnectionError::CouldntSetupConfiguration)
+}
+
 /// An open transaction. Dereferences to the connection for queries.
 pub struct Tx<'a> {
     conn: &'a mut Conn,
+    changes_public: bool,
 }
+
+impl Tx<'_> {
+    /// Says that rows which public reads show are changed: answers kept from before the commit are not served after it.
+    pub fn note_public_change(&mut self) {
+        self.changes_public = true;
+    }
+}
+
 impl Deref for Tx<'_> {
     type Target = Conn;
     fn deref(&self) -> &Conn {

@@ -160,6 +160,17 @@ diesel::table! {
 }
 
 diesel::table! {
+    listing_answers (listing_id, span_id) {
+        listing_id -> Uuid,
+        span_id -> Int4,
+        concurrency -> Int4,
+        total_tokens_per_second -> Float8,
+        cold_ttft_ms -> Nullable<Float8>,
+        rate -> Float8,
+    }
+}
+
+diesel::table! {
     listings (id) {
         id -> Uuid,
         machine_id -> Uuid,
@@ -492,6 +503,17 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    workload_spans (id) {
+        id -> Int4,
+        model -> Text,
+        above_context -> Int4,
+        context_tokens -> Int4,
+        above_concurrency -> Int4,
+        up_to_concurrency -> Int4,
+    }
+}
+
 diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
@@ -501,6 +523,8 @@ diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
 diesel::joinable!(ledger_accounts -> accounts (account_id));
+diesel::joinable!(listing_answers -> listings (listing_id));
+diesel::joinable!(listing_answers -> workload_spans (span_id));
 diesel::joinable!(listings -> accounts (account_id));
 diesel::joinable!(listings -> machines (machine_id));
 diesel::joinable!(listings -> runs (run_id));
@@ -544,6 +568,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     holds,
     invitations,
     ledger_accounts,
+    listing_answers,
     listings,
     machine_watches,
     machines,
@@ -565,4 +590,5 @@ diesel::allow_tables_to_appear_in_same_query! {
     sessions,
     transfers,
     users,
+    workload_spans,
 }

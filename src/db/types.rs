@@ -4,16 +4,56 @@
 
 use diesel::{
     Queryable,
-    deserialize::{self, FromSql},
+    deserialize::{self, FromSql, FromSqlRow},
     expression::AsExpression,
     internal::derives::as_expression::Bound,
     pg::{Pg, PgValue},
     serialize::{self, IsNull, Output, ToSql},
-    sql_types::{BigInt, Nullable, Uuid as SqlUuid},
+    sql_types::{BigInt, Jsonb, Nullable, Uuid as SqlUuid},
 };
+use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
-use crate::base::{Id, Money, id::Kind};
+use crate::base::{Error, Id, Money, Result, id::Kind};
+
+/// A `jsonb` as its text: read into its own type in one step, without a tree of values in between.
+#[derive(Debug, Clone, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Jsonb)]
+pub struct JsonText(String);
+
+/// What `jsonb` begins with on the wire.
+const JSONB_VERSION: u8 = 1;
+
+impl JsonText {
+    /// # Errors
+    /// `internal` when the value cannot be written.
+    pub fn of(value: &impl Serialize) -> Result<Self> {
+        serde_json::to_string(value).map(Self).map_err(Error::internal)
+    }
+
+    /// # Errors
+    /// `internal` when it is of another shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_str(&self.0).map_err(Error::internal)
+    }
+}
+
+impl FromSql<Jsonb, Pg> for JsonText {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        match value.as_bytes().split_first() {
+            Some((&JSONB_VERSION, text)) => Ok(Self(std::str::from_utf8(text)?.to_owned())),
+            _ => Err("a version of jsonb that is not known".into()),
+        }
+    }
+}
+impl ToSql<Jsonb, Pg> for JsonText {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        use std::io::Write;
+        out.write_all(&[JSONB_VERSION])?;
+        out.write_all(self.0.as_bytes())?;
+        Ok(IsNull::No)
+    }
+}
 
 impl<K: Kind> FromSql<SqlUuid, Pg> for Id<K> {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {

@@ -1,12 +1,17 @@
 //! `/v1` in OpenAI's shape.
 
 use actix_web::{
-    HttpResponse, Responder, get,
+    HttpRequest, HttpResponse, Responder, get,
     http::{StatusCode, header},
     post,
 };
 
-use super::{body::Passing, error::OpenAiError, service};
+use super::{
+    body::Passing,
+    chat::{ChatCompletion, ChatRequest},
+    error::OpenAiError,
+    service,
+};
 use crate::{
     base::{Error, Result},
     ctx::Ctx,
@@ -18,7 +23,7 @@ use crate::{
 const CHAT_BYTES_MAX: usize = 20_000_000;
 
 /// How `/v1` writes errors: given to the web toolkit, which calls it for every fault under that prefix, its own included.
-pub fn render_error(error: &Error, request_id: &str) -> HttpResponse {
+pub fn render_error(_: &HttpRequest, error: &Error, request_id: &str) -> HttpResponse {
     let mut response = HttpResponse::build(status(error));
     problem::insert_headers(&mut response, error);
     response.insert_header(("x-request-id", request_id)).json(OpenAiError::from_error(error))
@@ -42,8 +47,8 @@ pub async fn models(auth: Auth<scope::Inference>, ctx: Ctx) -> Result<impl Respo
 /// Chat completion
 ///
 /// Passed on to the machine that `model` names, streamed or not. A client that leaves cancels the engine's work.
-#[utoipa::path(tag = "Endpoint", request_body(content = Object, content_type = "application/json"),
-    responses((status = 200, body = Object), (status = "default", body = OpenAiError)), security(("bearer" = [])))]
+#[utoipa::path(tag = "Endpoint", request_body(content = ChatRequest, content_type = "application/json"),
+    responses((status = 200, content((ChatCompletion = "application/json"), (String = "text/event-stream"))), (status = "default", body = OpenAiError)), security(("bearer" = [])))]
 #[post("/v1/chat/completions")]
 pub async fn chat_completions(auth: Auth<scope::Inference>, body: Json<Passing, CHAT_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
     // Out of its wrapper at once: a large body holds one of a few permits, and an answer may take minutes.

@@ -1,7 +1,10 @@
 //! Errors in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`.
 
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::schema::{ObjectBuilder, Schema, SchemaType, Type},
+};
 
 use crate::base::{Code, Error};
 
@@ -15,10 +18,17 @@ pub struct OpenAiError {
 pub struct OpenAiErrorBody {
     pub message: String,
     #[serde(rename = "type")]
+    #[schema(value_type = Option<String>)]
     pub kind: &'static str,
     pub param: Option<String>,
-    /// Our stable code.
+    /// Our stable code, or whatever the engine gave.
+    #[schema(schema_with = any_code)]
     pub code: &'static str,
+}
+
+/// Engines give texts, numbers or null.
+fn any_code() -> Schema {
+    ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Integer, Type::Null])).into()
 }
 
 impl OpenAiError {

@@ -8,7 +8,10 @@
 
 pub mod api;
 mod body;
+mod chat;
 mod error;
 mod names;
 mod right;
 pub mod service;
+
+pub use chat::ChatRequest;

@@ -11,6 +11,7 @@ use crate::{
     base::{
         id::{AccountId, ApiKeyId, InvitationId, SessionId, account_text},
         secret::Secret,
+        shape::{AccountIdText, HandleText},
     },
     db::schema,
 };
@@ -197,8 +198,10 @@ pub enum AccountKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AccountSummary {
     /// `usr_…` or `org_…`.
+    #[schema(value_type = AccountIdText)]
     pub id: String,
     pub kind: AccountKind,
+    #[schema(value_type = HandleText)]
     pub handle: String,
     pub display_name: String,
 }
@@ -210,7 +213,7 @@ pub struct OwnAccount {
     pub summary: AccountSummary,
     /// A person's own address; only the person sees it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "email")]
     pub email: Option<Secret<String>>,
     /// Whether the address was confirmed by its mailed link.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,7 +264,7 @@ pub struct ApiKeyView {
 pub struct NewApiKey {
     #[serde(flatten)]
     pub view: ApiKeyView,
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^rmk_")]
     pub key: Secret<String>,
 }
 
@@ -292,9 +295,10 @@ pub struct InvitationView {
     pub organization: AccountSummary,
     pub role: Role,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HandleText>)]
     pub handle: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "email")]
     pub email: Option<Secret<String>>,
     pub created_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,

@@ -4,10 +4,12 @@
 
 use serde::Serialize;
 
+use crate::base::shape;
+
 macro_rules! scopes {
     ($($name:ident $text:literal $bit:literal;)*) => {
         /// What a key may be allowed to do (api.md, Conventions).
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, utoipa::ToSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         pub enum Scope { $(#[serde(rename = $text)] $name),* }
 
         impl Scope {
@@ -24,6 +26,13 @@ macro_rules! scopes {
         )*
     };
 }
+
+impl utoipa::PartialSchema for Scope {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        shape::closed(Self::ALL.iter().map(|scope| scope.as_str()), "What a key may be allowed to do; `x:write` contains `x:read`.")
+    }
+}
+impl utoipa::ToSchema for Scope {}
 
 scopes! {
     AccountRead "account:read" 0;

@@ -20,6 +20,7 @@ use crate::{
         Error, Money, Result,
         id::{AccountId, RentalId, TransferId, account_text},
         money::Currency,
+        shape::{AccountIdText, HandleText, InstantOrDateText},
     },
     ctx::Ctx,
     identity::{Auth, Caller, scope},
@@ -44,6 +45,7 @@ impl From<Balance> for BalanceView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ActorView {
     /// `user`, `api_key` or `system`.
+    #[schema(pattern = "^(?:user|api_key|system)$")]
     pub kind: &'static str,
     /// The user or the key; null for the program itself.
     pub id: Option<String>,
@@ -63,13 +65,14 @@ impl From<Actor> for ActorView {
 /// A change of one of the account's balances. A transfer between two of them has two entries.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EntryView {
-    #[schema(value_type = String)]
     pub transfer_id: TransferId,
     /// Why the money moved.
     pub code: TransferCode,
     /// Whose money it is.
+    #[schema(value_type = AccountIdText)]
     pub account_id: String,
     /// Which of the account's balances: `available`, `held`, `earnings` or `payable`.
+    #[schema(pattern = "^(?:available|held|earnings|payable)$")]
     pub ledger_account: &'static str,
     /// Positive when the balance grew.
     pub amount: Money,
@@ -77,12 +80,10 @@ pub struct EntryView {
     pub balance_after: Money,
     pub currency: Currency,
     pub actor: ActorView,
-    #[schema(value_type = Option<String>)]
     pub rental_id: Option<RentalId>,
     /// The provider's name of the payment.
     pub payment: Option<String>,
     /// The transfer that this one corrects, settles or reverses.
-    #[schema(value_type = Option<String>)]
     pub linked_transfer_id: Option<TransferId>,
     /// When it happened, business time.
     pub at: DateTime<Utc>,
@@ -115,7 +116,6 @@ impl EntryView {
 pub struct StatementLineView {
     pub day: NaiveDate,
     pub code: TransferCode,
-    #[schema(value_type = Option<String>)]
     pub rental_id: Option<RentalId>,
     pub payment: Option<String>,
     pub transfers: i64,
@@ -143,7 +143,10 @@ impl From<StatementLine> for StatementLineView {
 /// (a hold, its release) is no line of it. The sums are those of the whole period on every page of lines.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StatementView {
+    #[schema(value_type = AccountIdText)]
     pub account_id: String,
+    /// Handle of the account, with `@`.
+    #[schema(value_type = HandleText)]
     pub account: String,
     pub currency: Currency,
     /// The first instant of the period; null for the beginning of the account.
@@ -169,11 +172,14 @@ pub struct StatementView {
 #[into_params(parameter_in = Query)]
 pub struct EntryListQuery {
     /// An instant (RFC 3339), or a date for the whole UTC day.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub from: Option<String>,
     /// An instant, itself not included, or a date, included as a whole UTC day.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub to: Option<String>,
+    /// Why the money moved.
     pub code: Option<TransferCode>,
-    #[param(value_type = Option<String>)]
+    /// Only what belongs to this rental.
     pub rental_id: Option<RentalId>,
     #[serde(default)]
     #[param(inline)]
@@ -187,8 +193,10 @@ pub struct EntryListQuery {
 #[into_params(parameter_in = Query)]
 pub struct StatementQuery {
     /// An instant (RFC 3339), or a date for the whole UTC day. Without it: the beginning of the account.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub from: Option<String>,
     /// An instant, itself not included, or a date, included as a whole UTC day. Without it: up to now.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub to: Option<String>,
     #[param(inline)]
     pub limit: Option<Limit>,
@@ -201,8 +209,10 @@ pub struct StatementQuery {
 #[into_params(parameter_in = Query)]
 pub struct PeriodQuery {
     /// An instant (RFC 3339), or a date for the whole UTC day. Without it: the beginning of the account.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub from: Option<String>,
     /// An instant, itself not included, or a date, included as a whole UTC day. Without it: up to now.
+    #[param(value_type = Option<InstantOrDateText>)]
     pub to: Option<String>,
 }
 

@@ -6,7 +6,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use super::model::{Statement, StatementLine};
 use crate::{
     base::{Error, Money, Result},
-    web::{html, inert_text},
+    web::{
+        html::{self, LANGUAGES, Messages},
+        inert_text,
+    },
 };
 
 /// Whose statement it is.
@@ -73,6 +76,7 @@ fn instant(at: DateTime<Utc>) -> String {
 #[derive(Template)]
 #[template(path = "statement.html")]
 pub(super) struct StatementPage {
+    t: Messages,
     css: &'static str,
     heading: Heading,
     statement: Statement,
@@ -80,35 +84,25 @@ pub(super) struct StatementPage {
 
 impl StatementPage {
     pub fn new(statement: Statement, heading: Heading) -> Self {
-        Self { css: html::asset_path("rigmark.css"), heading, statement }
+        Self { t: Messages::of(&LANGUAGES[0]), css: html::asset_path("rigmark.css"), heading, statement }
     }
 
     fn from(&self) -> String {
-        self.statement.period.from.map_or_else(|| "The beginning".to_owned(), instant)
+        self.statement.period.from.map_or_else(|| self.t.text("statement-from-beginning").into_owned(), instant)
     }
     fn to(&self) -> String {
-        self.statement.period.to.map_or_else(|| "All that is booked".to_owned(), instant)
+        self.statement.period.to.map_or_else(|| self.t.text("statement-until-now").into_owned(), instant)
     }
     fn credit(&self, line: &StatementLine) -> String {
-        sides(line.amount).ok().and_then(|(credit, _)| credit).map(grouped).unwrap_or_default()
+        sides(line.amount).ok().and_then(|(credit, _)| credit).map(|credit| self.t.money(credit)).unwrap_or_default()
     }
     fn charge(&self, line: &StatementLine) -> String {
-        sides(line.amount).ok().and_then(|(_, charge)| charge).map(grouped).unwrap_or_default()
+        sides(line.amount).ok().and_then(|(_, charge)| charge).map(|charge| self.t.money(charge)).unwrap_or_default()
     }
     fn amount(&self, amount: &Money) -> String {
-        grouped(*amount)
+        self.t.money(*amount)
     }
     fn made_at(&self) -> String {
         self.heading.made_at.to_rfc3339_opts(SecondsFormat::Secs, true)
     }
-}
-
-/// An amount with commas between thousands.
-fn grouped(amount: Money) -> String {
-    let text = amount.to_string();
-    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("−", digits));
-    let (units, decimals) = digits.split_once('.').unwrap_or((digits, "00"));
-    let mut groups: Vec<&str> = units.as_bytes().rchunks(3).filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.reverse();
-    format!("{sign}{}.{decimals}", groups.join(","))
 }

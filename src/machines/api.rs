@@ -15,8 +15,8 @@ use crate::{
     web::{AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt},
 };
 
-/// Registers a machine.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), request_body = CreateMachine,
+/// Register a machine
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), request_body = CreateMachine,
     responses((status = 201, body = MachineView), AuthProblems, InputProblems))]
 #[post("/api/v1/machines")]
 pub async fn machine_create(auth: Auth<scope::MachinesWrite>, body: Json<CreateMachine>, ctx: Ctx) -> Result<impl Responder> {
@@ -34,8 +34,10 @@ pub struct MachineListQuery {
     cursor: Option<String>,
 }
 
-/// The account's own machines, newest first.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(MachineListQuery),
+/// List machines
+///
+/// The account's own, newest first.
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(MachineListQuery),
     responses((status = 200, body = Page<MachineView>), AuthProblems, QueryProblems))]
 #[get("/api/v1/machines")]
 pub async fn machine_list(auth: Auth<scope::MachinesRead>, query: Query<MachineListQuery>, ctx: Ctx) -> Result<impl Responder> {
@@ -44,17 +46,18 @@ pub async fn machine_list(auth: Auth<scope::MachinesRead>, query: Query<MachineL
     Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, machines, |machine| machine.id, |machine| machine)?))
 }
 
-/// One of the account's machines.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)),
+/// Read a machine
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(("id" = MachineId, Path, description = "A machine of the account")),
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem))]
 #[get("/api/v1/machines/{id}")]
 pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {
     service::show(&ctx, &auth.caller, *id).await.map(actix::Json)
 }
 
-/// Changes a machine. Another set of GPUs takes its listing off the market until there is a new run; another driver or power limit makes the run
-/// behind it stale.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)), request_body = UpdateMachine,
+/// Change a machine
+///
+/// Another set of GPUs takes its listing off the market until there is a new run; another driver or power limit makes the run behind it stale.
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(("id" = MachineId, Path, description = "A machine of the account")), request_body = UpdateMachine,
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
 #[patch("/api/v1/machines/{id}")]
 pub async fn machine_update(
@@ -66,8 +69,10 @@ pub async fn machine_update(
     service::update(&ctx, &auth.caller, *id, body.into_inner()).await.map(actix::Json)
 }
 
-/// Deletes a machine that is neither published nor rented. A second time is the same success.
-#[utoipa::path(tag = "machines", security(("bearer" = [])), params(("id" = String, Path)),
+/// Delete a machine
+///
+/// One that is neither published nor rented. A second time is the same success.
+#[utoipa::path(tag = "Machines", security(("bearer" = [])), params(("id" = MachineId, Path, description = "A machine of the account")),
     responses((status = 204), AuthProblems, NotFoundProblem, ConflictProblem))]
 #[delete("/api/v1/machines/{id}")]
 pub async fn machine_delete(auth: Auth<scope::MachinesWrite>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {

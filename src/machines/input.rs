@@ -5,7 +5,14 @@ use utoipa::ToSchema;
 
 use super::{model::Machine, region::Region};
 use crate::{
-    base::{Result, faults::Faults, given::given, secret::Secret, units::MIB_PER_GIB},
+    base::{
+        Result,
+        faults::Faults,
+        given::{given, given_object, object, optional_object},
+        secret::Secret,
+        shape::{NameText, RegionText},
+        units::MIB_PER_GIB,
+    },
     catalog::{self, HardwareKind, HardwareModel},
     engines::EngineAddress,
 };
@@ -22,12 +29,14 @@ const KEY_CHARS_MAX: usize = 512;
 #[serde(deny_unknown_fields)]
 pub struct CreateMachine {
     /// 1 to 80 characters.
-    #[schema(example = "garage-1")]
+    #[schema(value_type = NameText)]
     pub name: String,
+    #[serde(deserialize_with = "object")]
     pub hardware: HardwareInput,
     /// Lower-case ISO 3166 country code, optionally with `-subdivision`.
-    #[schema(example = "us-ca")]
+    #[schema(value_type = Option<RegionText>)]
     pub region: Option<String>,
+    #[serde(default, deserialize_with = "optional_object")]
     pub endpoint: Option<EndpointInput>,
 }
 
@@ -38,16 +47,22 @@ pub struct HardwareInput {
     /// Any usual name of one GPU or SoC; resolved to a hardware model.
     #[schema(example = "RTX 3090")]
     pub gpu: String,
-    /// 1 to 64.
+    #[schema(minimum = 1, maximum = 64)]
     pub gpu_count: i32,
     /// Memory of one GPU in GiB; chooses between models of one name, and must not contradict the model.
+    #[schema(exclusive_minimum = 0, maximum = 1_048_576)]
     pub vram_gib: Option<f64>,
     /// Taken from the hardware model unless given.
     pub kind: Option<HardwareKind>,
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub cpu: Option<String>,
+    #[schema(exclusive_minimum = 0, maximum = 1_048_576)]
     pub ram_gib: Option<f64>,
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub os: Option<String>,
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub driver: Option<String>,
+    #[schema(exclusive_minimum = 0, maximum = 100_000)]
     pub power_limit_w: Option<f64>,
 }
 
@@ -56,10 +71,10 @@ pub struct HardwareInput {
 #[serde(deny_unknown_fields)]
 pub struct EndpointInput {
     /// `http` or `https`, without `/v1`.
-    #[schema(example = "https://gpu.example.org:8000")]
+    #[schema(pattern = "^https?://")]
     pub url: String,
     /// Sent as a bearer token to this address; never shown again.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[!-~]{1,512}$")]
     pub api_key: Option<Secret<String>>,
 }
 
@@ -67,15 +82,17 @@ pub struct EndpointInput {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateMachine {
+    #[schema(value_type = Option<NameText>)]
     pub name: Option<String>,
     /// Another set of GPUs takes a listing off the market until there is a new run; another driver or power limit makes its run stale.
+    #[serde(default, deserialize_with = "optional_object")]
     pub hardware: Option<HardwareUpdate>,
     /// Null takes it away.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<RegionText>)]
     pub region: Option<Option<String>>,
     /// Null takes it away.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given_object")]
     #[schema(value_type = Option<EndpointUpdate>)]
     pub endpoint: Option<Option<EndpointUpdate>>,
 }
@@ -84,25 +101,26 @@ pub struct UpdateMachine {
 #[serde(deny_unknown_fields)]
 pub struct HardwareUpdate {
     pub gpu: Option<String>,
+    #[schema(minimum = 1, maximum = 64)]
     pub gpu_count: Option<i32>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, exclusive_minimum = 0, maximum = 1_048_576)]
     pub vram_gib: Option<Option<f64>>,
     pub kind: Option<HardwareKind>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub cpu: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, exclusive_minimum = 0, maximum = 1_048_576)]
     pub ram_gib: Option<Option<f64>>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub os: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub driver: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, exclusive_minimum = 0, maximum = 100_000)]
     pub power_limit_w: Option<Option<f64>>,
 }
 
@@ -110,10 +128,11 @@ pub struct HardwareUpdate {
 #[serde(deny_unknown_fields)]
 pub struct EndpointUpdate {
     /// A key stays with the address it was given for: send it again with a new address.
+    #[schema(pattern = "^https?://")]
     pub url: Option<String>,
     /// Null takes it away.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, pattern = "^[!-~]{1,512}$")]
     pub api_key: Option<Option<Secret<String>>>,
 }
 
@@ -172,11 +191,10 @@ pub(super) struct Endpoint {
 }
 
 pub(super) fn check_name(faults: &mut Faults, name: &str) -> String {
-    let name = name.trim();
-    if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) || name.chars().any(char::is_control) {
+    if name.trim().is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
         faults.add("/name", "wrong_length", format!("A name has 1 to {NAME_CHARS_MAX} characters, none of them a control character."));
     }
-    name.to_owned()
+    name.trim().to_owned()
 }
 
 pub(super) fn check_region(faults: &mut Faults, region: Option<String>) -> Option<String> {
@@ -284,11 +302,11 @@ fn check_bounds(faults: &mut Faults, gpu_count: i32, [vram_gib, ram_gib, power_l
 /// An empty text is none.
 fn check_text(faults: &mut Faults, pointer: &str, text: Option<String>) -> Option<String> {
     let text = text?;
-    let text = text.trim();
     if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(char::is_control) {
         let detail = format!("The value has at most {TEXT_CHARS_MAX} characters, none of them a control character.");
         faults.add(pointer, "too_long", detail);
     }
+    let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     base::id::{AccountId, MachineId},
-    catalog::Catalog,
+    catalog::{Catalog, HardwareKind},
     db::schema::machines,
 };
 
@@ -111,6 +111,7 @@ pub struct HardwareView {
     pub gpu_count: i32,
     /// Memory of one GPU, nominal, in GiB (2^30 bytes).
     pub vram_gib: Option<f64>,
+    #[schema(value_type = HardwareKind)]
     pub kind: String,
     pub cpu: Option<String>,
     pub ram_gib: Option<f64>,
@@ -147,7 +148,6 @@ pub struct EndpointView {
 /// A machine as its owner sees it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MachineView {
-    #[schema(value_type = String, example = "mch_01h455vb4pex5vsknk084sn02q")]
     pub id: MachineId,
     pub name: String,
     pub hardware: HardwareView,

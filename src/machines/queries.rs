@@ -11,7 +11,7 @@ use crate::{
         id::{AccountId, MachineId},
     },
     db::{
-        Conn, Tx,
+        Conn, KeptDsl, Tx,
         schema::{machine_watches, machines},
     },
 };
@@ -48,7 +48,7 @@ pub async fn machine_list(conn: &mut Conn, account: AccountId, before: Option<Ma
 
 /// Writes what a PATCH may change. The caller holds the row's lock.
 pub async fn machine_update(tx: &mut Tx<'_>, machine: &Machine) -> Result<()> {
-    diesel::update(machines::table.find(machine.id)).set(MachineChange::from(machine)).execute(&mut **tx).await?;
+    diesel::update(machines::table.find(machine.id)).set(MachineChange::from(machine)).kept().execute(&mut **tx).await?;
     Ok(())
 }
 
@@ -66,7 +66,7 @@ pub async fn machine_set_simulated(tx: &mut Tx<'_>, id: MachineId, is_simulated:
 
 pub async fn machine_count_start_failure(tx: &mut Tx<'_>, id: MachineId) -> Result<()> {
     let one_more = machines::start_failures.eq(machines::start_failures + 1);
-    diesel::update(machines::table.find(id)).set(one_more).execute(&mut **tx).await?;
+    diesel::update(machines::table.find(id)).set(one_more).kept().execute(&mut **tx).await?;
     Ok(())
 }
 
@@ -116,6 +116,7 @@ pub async fn machine_set_seen(tx: &mut Tx<'_>, ids: &[MachineId], now: DateTime<
     )
     .bind::<sql_types::Array<sql_types::Uuid>, _>(ids)
     .bind::<sql_types::Timestamptz, _>(now)
+    .kept()
     .execute(&mut **tx)
     .await?;
     Ok(())
@@ -130,6 +131,7 @@ pub async fn machine_set_failed(tx: &mut Tx<'_>, ids: &[MachineId], now: DateTim
     )
     .bind::<sql_types::Array<sql_types::Uuid>, _>(ids)
     .bind::<sql_types::Timestamptz, _>(now)
+    .kept()
     .execute(&mut **tx)
     .await?;
     Ok(())

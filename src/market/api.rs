@@ -12,11 +12,16 @@ use crate::{
     base::{Result, id::ListingId},
     ctx::Ctx,
     identity::{Auth, MaybeAuth, scope},
-    web::{AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt},
+    web::{
+        AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor::open_opt,
+        kept_json,
+    },
 };
 
-/// Drafts a listing of one's own machine. It is on the market once it is published.
-#[utoipa::path(tag = "market", security(("bearer" = [])), request_body = CreateListing,
+/// Draft a listing
+///
+/// Of one's own machine. It is on the market once it is published.
+#[utoipa::path(tag = "Market", security(("bearer" = [])), request_body = CreateListing,
     responses((status = 201, body = ListingView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
 #[post("/api/v1/listings")]
 pub async fn listing_create(auth: Auth<scope::ListingsWrite>, body: Json<CreateListing>, ctx: Ctx) -> Result<impl Responder> {
@@ -24,8 +29,10 @@ pub async fn listing_create(auth: Auth<scope::ListingsWrite>, body: Json<CreateL
     Ok(HttpResponse::Created().json(listing))
 }
 
-/// Changes the terms of a listing. Running rentals and quotes given keep theirs.
-#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = String, Path)), request_body = UpdateListing,
+/// Change a listing
+///
+/// Running rentals and quotes given keep theirs.
+#[utoipa::path(tag = "Market", security(("bearer" = [])), params(("id" = ListingId, Path, description = "A listing")), request_body = UpdateListing,
     responses((status = 200, body = ListingView), AuthProblems, NotFoundProblem, InputProblems))]
 #[patch("/api/v1/listings/{id}")]
 pub async fn listing_update(
@@ -37,38 +44,51 @@ pub async fn listing_update(
     service::update(&ctx, &auth.caller, *id, &body).await.map(actix::Json)
 }
 
-/// Puts a listing on the market, or says with `unmet` everything that is missing.
-#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = String, Path)),
+/// Publish a listing
+///
+/// Puts it on the market, or says with `unmet` everything that is missing.
+#[utoipa::path(tag = "Market", security(("bearer" = [])), params(("id" = ListingId, Path, description = "A listing")),
     responses((status = 200, body = ListingView), AuthProblems, NotFoundProblem, ConflictProblem))]
 #[post("/api/v1/listings/{id}/publish")]
 pub async fn listing_publish(auth: Auth<scope::ListingsWrite>, id: Path<ListingId>, ctx: Ctx) -> Result<impl Responder> {
     service::publish(&ctx, &auth.caller, *id).await.map(actix::Json)
 }
 
-/// Takes one's listing down; rentals that run go on.
-#[utoipa::path(tag = "market", security(("bearer" = [])), params(("id" = String, Path)),
+/// Pause a listing
+///
+/// Takes it off the market; rentals that run go on.
+#[utoipa::path(tag = "Market", security(("bearer" = [])), params(("id" = ListingId, Path, description = "A listing")),
     responses((status = 200, body = ListingView), AuthProblems, NotFoundProblem, ConflictProblem))]
 #[post("/api/v1/listings/{id}/pause")]
 pub async fn listing_pause(auth: Auth<scope::ListingsWrite>, id: Path<ListingId>, ctx: Ctx) -> Result<impl Responder> {
     service::pause(&ctx, &auth.caller, *id).await.map(actix::Json)
 }
 
-/// One listing. A draft is shown to its owner only.
-#[utoipa::path(tag = "market", security((), ("bearer" = [])), params(("id" = String, Path)),
+/// Read a listing
+///
+/// A draft is shown to its owner only.
+#[utoipa::path(tag = "Market", security((), ("bearer" = [])), params(("id" = ListingId, Path, description = "A listing")),
     responses((status = 200, body = ListingView), NotFoundProblem))]
 #[get("/api/v1/listings/{id}")]
 pub async fn listing_show(auth: MaybeAuth<scope::MachinesRead>, id: Path<ListingId>, ctx: Ctx) -> Result<impl Responder> {
     service::show(&ctx, auth.caller.as_ref(), *id).await.map(actix::Json)
 }
 
-/// What is on the market. With a workload (`model`, `context` and `concurrency`) only listings that were measured at least that heavy, each
+/// Search the market
+///
+/// With a workload (`model`, `context` and `concurrency`) only listings that were measured at least that heavy, each
 /// with the cell that says so.
-#[utoipa::path(tag = "market", security((), ("bearer" = [])), params(ListingQuery),
+#[utoipa::path(tag = "Market", security((), ("bearer" = [])), params(ListingQuery),
     responses((status = 200, body = Page<ListingView>), QueryProblems))]
 #[get("/api/v1/listings")]
 pub async fn listing_list(query: Query<ListingQuery>, ctx: Ctx) -> Result<impl Responder> {
-    let hits = service::search(&ctx, &query, query.binding()).await?;
-    Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, hits, Hit::position, |hit| hit.view)?))
+    let page = async {
+        let hits = service::search(&ctx, &query, query.binding()).await?;
+        Page::new(&ctx, query.binding(), query.limit, hits, Hit::position, |hit| hit.view)
+    };
+    // No parameter holds a line break: a control character is percent-encoded there.
+    let key = format!("{}\n{}\n{}", query.binding(), query.limit.get(), query.cursor.as_deref().unwrap_or_default());
+    kept_json(&ctx, key, page).await
 }
 
 #[derive(Debug, Deserialize, IntoParams, ToSchema)]
@@ -81,8 +101,10 @@ pub struct OwnListingQuery {
     cursor: Option<String>,
 }
 
-/// The account's own listings in every state, newest first.
-#[utoipa::path(tag = "market", security(("bearer" = [])), params(OwnListingQuery),
+/// List the own listings
+///
+/// In every state, newest first.
+#[utoipa::path(tag = "Market", security(("bearer" = [])), params(OwnListingQuery),
     responses((status = 200, body = Page<ListingView>), AuthProblems, QueryProblems))]
 #[get("/api/v1/me/listings")]
 pub async fn listing_list_own(auth: Auth<scope::MachinesRead>, query: Query<OwnListingQuery>, ctx: Ctx) -> Result<impl Responder> {
@@ -91,8 +113,10 @@ pub async fn listing_list_own(auth: Auth<scope::MachinesRead>, query: Query<OwnL
     Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, listings, |listing| listing.id, |listing| listing)?))
 }
 
+/// Quote a price
+///
 /// Signs the present price of a listing; rented with the quote, it costs that or is refused.
-#[utoipa::path(tag = "market", security(("bearer" = [])), request_body = CreateQuote,
+#[utoipa::path(tag = "Market", security(("bearer" = [])), request_body = CreateQuote,
     responses((status = 201, body = QuoteView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
 #[post("/api/v1/quotes")]
 pub async fn quote_create(_auth: Auth<scope::RentalsRead>, body: Json<CreateQuote>, ctx: Ctx) -> Result<impl Responder> {

@@ -4,12 +4,15 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{base::id::RunId, benchmarks::model::EvidenceLevel, config::ListingEvidence};
+use crate::{
+    base::{id::RunId, shape},
+    benchmarks::model::EvidenceLevel,
+    config::ListingEvidence,
+};
 
 /// A condition that is not met.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Unmet {
-    #[schema(value_type = String, example = "run_missing")]
     pub code: UnmetCode,
     pub detail: String,
 }
@@ -25,6 +28,13 @@ macro_rules! codes {
         }
     };
 }
+
+impl utoipa::PartialSchema for UnmetCode {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        shape::closed(Self::ALL.iter().map(|code| code.as_str()), "A condition of publishing.")
+    }
+}
+impl ToSchema for UnmetCode {}
 
 codes! {
     MachineDeleted "machine_deleted";

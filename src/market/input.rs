@@ -7,9 +7,10 @@ use utoipa::ToSchema;
 use super::model::Listing;
 use crate::base::{
     Error, FieldError, Money, Result,
-    given::given,
+    given::{given, given_instant, optional_instant},
     id::{ListingId, MachineId},
     money::Currency,
+    shape::PriceText,
 };
 
 const HOURS_MAX: i32 = 8_760;
@@ -21,20 +22,23 @@ const PRICE_MAX: Money = Money::usd_micros(1_000_000_000_000);
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateListing {
-    #[schema(value_type = String)]
     pub machine_id: MachineId,
     /// For the whole machine, above zero.
-    #[schema(value_type = String, example = "0.37")]
+    #[schema(value_type = PriceText)]
     pub price_per_hour: Money,
     /// `usd`, the only one.
     pub currency: Option<Currency>,
     /// Whole hours that a rental is billed at least, 0 (no minimum, the default) to 8760.
+    #[schema(minimum = 0, maximum = 8760)]
     pub min_hours: Option<i32>,
     /// Whole hours that a rental lasts at most, 1 to 8760; no limit unless given.
+    #[schema(minimum = 1, maximum = 8760)]
     pub max_hours: Option<i32>,
     /// When the listing leaves the market by itself; rentals do not last longer.
+    #[serde(default, deserialize_with = "optional_instant")]
     pub available_until: Option<DateTime<Utc>>,
     /// At most 2000 characters.
+    #[schema(max_length = 2000, pattern = "^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]*$")]
     pub description: Option<String>,
 }
 
@@ -42,18 +46,20 @@ pub struct CreateListing {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateListing {
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<PriceText>)]
     pub price_per_hour: Option<Money>,
     pub currency: Option<Currency>,
+    #[schema(minimum = 0, maximum = 8760)]
     pub min_hours: Option<i32>,
     /// Null: no limit.
     #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<i32>)]
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 8760)]
     pub max_hours: Option<Option<i32>>,
     /// Null: no end.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given_instant")]
     #[schema(value_type = Option<DateTime<Utc>>)]
     pub available_until: Option<Option<DateTime<Utc>>>,
+    #[schema(max_length = 2000, pattern = "^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]*$")]
     pub description: Option<String>,
 }
 
@@ -61,9 +67,9 @@ pub struct UpdateListing {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateQuote {
-    #[schema(value_type = String)]
     pub listing_id: ListingId,
     /// Length in whole hours; the quote then says what they cost.
+    #[schema(minimum = 1, maximum = 8760)]
     pub hours: Option<i32>,
 }
 
@@ -84,7 +90,7 @@ impl Offer {
             min_hours: form.min_hours.unwrap_or(0),
             max_hours: form.max_hours,
             available_until: form.available_until,
-            description: form.description.as_deref().unwrap_or_default().trim().to_owned(),
+            description: form.description.clone().unwrap_or_default(),
         }
     }
 
@@ -104,7 +110,7 @@ impl Offer {
             min_hours: update.min_hours.unwrap_or(self.min_hours),
             max_hours: update.max_hours.unwrap_or(self.max_hours),
             available_until: update.available_until.unwrap_or(self.available_until),
-            description: update.description.as_deref().map_or(self.description, |text| text.trim().to_owned()),
+            description: update.description.clone().unwrap_or(self.description),
         }
     }
 
@@ -113,7 +119,7 @@ impl Offer {
         listing.min_hours = self.min_hours;
         listing.max_hours = self.max_hours;
         listing.available_until = self.available_until;
-        listing.description = self.description;
+        listing.description = self.description.trim().to_owned();
     }
 
     /// `was_until` is an end that stood before: one that has passed need not be given anew to change something else.

@@ -23,4 +23,5 @@ pub mod service;
 pub mod state;
 pub mod workload;
 
+pub use gate::Unmet;
 pub use jobs::{ListingEvidence, MachineChangedHandler, RunChangedHandler};

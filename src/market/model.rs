@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    gate::{MachineFacts, Rules, RunFacts, run_conditions},
+    gate::{MachineFacts, Rules, RunFacts, UnmetCode, run_conditions},
     state::ListingState,
     workload::{MeasuredCell, Workload},
 };
@@ -15,13 +15,15 @@ use crate::{
         Error, Money, Result,
         id::{AccountId, ListingId, MachineId, RunId},
         money::Currency,
+        shape::RegionText,
     },
-    catalog::Catalog,
+    benchmarks::model::EvidenceLevel,
+    catalog::{Catalog, HardwareKind},
     db::schema::listings,
 };
 
 /// One row of `listings`.
-#[derive(Debug, Clone, PartialEq, Queryable, QueryableByName, Selectable, Insertable)]
+#[derive(Debug, Clone, PartialEq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = listings, check_for_backend(diesel::pg::Pg))]
 pub struct Listing {
     pub id: ListingId,
@@ -169,7 +171,6 @@ pub enum Unavailable {
 /// The machine behind a listing. Prices are for all of it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ListedMachine {
-    #[schema(value_type = String)]
     pub id: MachineId,
     #[schema(example = "RTX 3090")]
     pub gpu: String,
@@ -178,10 +179,11 @@ pub struct ListedMachine {
     pub gpu_count: i32,
     /// Of one GPU, nominal, in GiB.
     pub vram_gib: Option<f64>,
+    #[schema(value_type = HardwareKind)]
     pub kind: String,
     pub cpu: Option<String>,
     pub ram_gib: Option<f64>,
-    #[schema(example = "us-ca")]
+    #[schema(value_type = Option<RegionText>)]
     pub region: Option<String>,
     pub last_seen_at: Option<DateTime<Utc>>,
     /// Whether its last probe succeeded.
@@ -193,7 +195,6 @@ pub struct ListedMachine {
 /// The run behind a badge.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct BackingRun {
-    #[schema(value_type = String)]
     pub id: RunId,
     pub title: String,
     pub summary: String,
@@ -201,7 +202,7 @@ pub struct BackingRun {
     pub model: String,
     pub quantization: Option<String>,
     pub engine: Option<String>,
-    #[schema(example = "challenged")]
+    #[schema(value_type = EvidenceLevel)]
     pub evidence_level: String,
     pub created_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,
@@ -216,7 +217,6 @@ pub struct BackingRun {
 /// The measured cell that answers a workload: the lightest valid one that is at least as heavy as asked.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct WorkloadMatch {
-    #[schema(value_type = String)]
     pub run_id: RunId,
     pub cell: MatchedCell,
     /// Total of the cell ÷ its concurrency.
@@ -226,7 +226,6 @@ pub struct WorkloadMatch {
     /// Of a prompt never seen before, from the prefill rows.
     pub cold_ttft_ms: Option<f64>,
     /// Price per hour × 10^6 ÷ (speed per user × users asked × 3600), half-even at six decimals.
-    #[schema(value_type = Option<String>, example = "0.412037")]
     pub price_per_million_output_tokens: Option<Money>,
 }
 
@@ -257,10 +256,10 @@ impl WorkloadMatch {
 /// A listing as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ListingView {
-    #[schema(value_type = String, example = "lst_01h455vb4pex5vsknk084sn02q")]
     pub id: ListingId,
     pub state: ListingState,
     /// Why the system took it off the market; one of the conditions of publishing.
+    #[schema(value_type = Option<UnmetCode>)]
     pub off_market_reason: Option<String>,
     /// Null while no run has backed it.
     pub badge: Option<Badge>,
@@ -271,7 +270,6 @@ pub struct ListingView {
     pub by: String,
     pub machine: ListedMachine,
     /// For the whole machine.
-    #[schema(value_type = String, example = "0.37")]
     pub price_per_hour: Money,
     pub currency: Currency,
     /// Whole hours billed at least; 0 is no minimum.
@@ -373,10 +371,8 @@ fn backing_run(run: RunRow) -> BackingRun {
 pub struct QuoteView {
     /// To be sent back as `quote` when renting.
     pub quote: String,
-    #[schema(value_type = String)]
     pub listing_id: ListingId,
     /// For the whole machine.
-    #[schema(value_type = String, example = "0.37")]
     pub price_per_hour: Money,
     pub currency: Currency,
     pub min_hours: i32,
@@ -384,7 +380,6 @@ pub struct QuoteView {
     /// As asked.
     pub hours: Option<i32>,
     /// What the hours asked for cost.
-    #[schema(value_type = Option<String>, example = "8.88")]
     pub total: Option<Money>,
     /// Until then it can be rented at this price, whatever the host changes.
     pub expires_at: DateTime<Utc>,

@@ -5,7 +5,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::workload::{CONCURRENCY_MAX, CONTEXT_MAX, Workload, parse_context};
 use crate::{
-    base::{Money, Result, faults::Faults, id::ListingId},
+    base::{
+        Money, Result,
+        faults::Faults,
+        id::{ListingId, MachineId},
+        shape::{ContextText, LimitText, RegionText},
+    },
     benchmarks::Quantization,
     catalog::{self, Catalog, ModelMatch},
     machines::Region,
@@ -41,28 +46,34 @@ pub struct ListingQuery {
     /// Any usual name of a GPU or SoC; it must mean one hardware model.
     #[param(example = "rtx-3090")]
     pub hardware: Option<String>,
+    /// GPUs of the machine.
+    #[param(minimum = 1)]
     pub gpu_count: Option<i32>,
     /// Nominal memory of one GPU in GiB: 24 finds a card that reports 24564 MiB.
+    #[param(exclusive_minimum = 0)]
     pub vram_gib: Option<f64>,
     /// A country finds its subdivisions too.
-    #[param(example = "us")]
+    #[param(value_type = Option<RegionText>)]
     pub region: Option<String>,
     /// Per hour, for the whole machine.
-    #[param(value_type = Option<String>, example = "0.50")]
+    #[param(value_type = Option<LimitText>)]
     pub max_price: Option<Money>,
     /// Name, slug or repository of a model.
     pub model: Option<String>,
     /// Any spelling of a quantization.
     #[param(example = "awq-4bit")]
     pub quantization: Option<String>,
-    /// Tokens of context for each user: `16384` or `16k`.
-    #[param(example = "16k")]
+    /// Tokens of context for each user: `16384` or `16k`, at most 16777216.
+    #[param(value_type = Option<ContextText>)]
     pub context: Option<String>,
     /// Users at once.
+    #[param(minimum = 1, maximum = 4096)]
     pub concurrency: Option<i32>,
     /// Per user. Needs a workload.
+    #[param(exclusive_minimum = 0)]
     pub min_tokens_per_second: Option<f64>,
     /// Of a prompt never seen before. Needs a workload.
+    #[param(exclusive_minimum = 0)]
     pub max_ttft_ms: Option<f64>,
     /// Only this account's listings.
     #[param(example = "@ada")]
@@ -70,6 +81,7 @@ pub struct ListingQuery {
     /// Also machines that cannot be rented now: taken by a rental, reserved, or silent for a quarter of an hour.
     #[serde(default)]
     pub include_unavailable: bool,
+    /// Default: `price`, or `price_per_million_tokens` with a workload.
     #[param(inline)]
     pub sort: Option<Sort>,
     #[serde(default)]
@@ -81,6 +93,8 @@ pub struct ListingQuery {
 /// A checked search.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
+    /// One machine, for pages about it.
+    pub machine: Option<MachineId>,
     pub hardware_slug: Option<String>,
     pub gpu_count: Option<i32>,
     pub vram_gib: Option<f64>,
@@ -107,6 +121,25 @@ pub(super) struct Position {
 }
 
 impl Search {
+    /// Every published listing whose run answers the workload, cheapest output first.
+    pub const fn of_workload(workload: Workload) -> Self {
+        Self {
+            machine: None,
+            hardware_slug: None,
+            gpu_count: None,
+            vram_gib: None,
+            region: None,
+            max_price: None,
+            quantization: None,
+            by: None,
+            include_unavailable: false,
+            workload: Some(workload),
+            min_tokens_per_second: None,
+            max_ttft_ms: None,
+            sort: Sort::PricePerMillionTokens,
+        }
+    }
+
     /// # Errors
     /// `invalid_input` with every fault (and `candidates` for a name that means several).
     pub fn check(query: &ListingQuery) -> Result<Self> {
@@ -137,6 +170,7 @@ impl Search {
         let sort = query.sort.or(by_workload).unwrap_or(Sort::Price);
         faults.finish()?;
         Ok(Self {
+            machine: None,
             hardware_slug,
             gpu_count: query.gpu_count,
             vram_gib: query.vram_gib,

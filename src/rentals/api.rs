@@ -17,6 +17,7 @@ use crate::{
     base::{
         Error, Result,
         id::{AccountId, RentalId},
+        shape::IdempotencyKeyText,
     },
     ctx::Ctx,
     identity::{self, Auth, Caller, scope},
@@ -31,6 +32,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RentalListQuery {
+    /// In this state only.
     pub status: Option<Status>,
     #[serde(default)]
     #[param(inline)]
@@ -41,7 +43,7 @@ pub struct RentalListQuery {
 /// Rent a machine
 ///
 /// Takes the machine, freezes the terms and holds the money, all or nothing. Billing begins when the machine has answered one token.
-#[utoipa::path(tag = "Rentals", request_body = RentRequest, params(("Idempotency-Key" = String, Header, description = "A new one for each rental meant")),
+#[utoipa::path(tag = "Rentals", request_body = RentRequest, params(("Idempotency-Key" = IdempotencyKeyText, Header, description = "A new one for each rental meant")),
     responses((status = 201, body = RentalView), AuthProblems, InputProblems, IdempotencyProblems, NotFoundProblem, FundsProblem, ConflictProblem),
     security(("bearer" = [])))]
 #[post("/api/v1/rentals")]
@@ -91,7 +93,7 @@ pub async fn rental_stop(auth: Auth<scope::RentalsWrite>, id: Path<RentalId>, ct
 ///
 /// Moves the deadline or raises the cap.
 #[utoipa::path(tag = "Rentals", request_body = ExtendRequest,
-    params(("id" = RentalId, Path, description = "A rental of the account"), ("Idempotency-Key" = String, Header, description = "A new one for each extension meant")),
+    params(("id" = RentalId, Path, description = "A rental of the account"), ("Idempotency-Key" = IdempotencyKeyText, Header, description = "A new one for each extension meant")),
     responses((status = 200, body = RentalView), AuthProblems, InputProblems, IdempotencyProblems, NotFoundProblem, ConflictProblem),
     security(("bearer" = [])))]
 #[post("/api/v1/rentals/{id}/extend")]
@@ -117,8 +119,9 @@ pub async fn rental_usage(auth: Auth<scope::RentalsRead>, id: Path<RentalId>, ct
 
 /// Follow a rental
 ///
-/// Server-sent events, each with its sequence as `id`; `Last-Event-ID` resumes. The stream ends with the rental.
-#[utoipa::path(tag = "Rentals", params(("id" = RentalId, Path, description = "A rental of the account")),
+/// Server-sent events, each with its sequence as `id`, its kind as `event` and a `RentalEvent` as `data`; `Last-Event-ID` resumes. The stream ends with the rental.
+#[utoipa::path(tag = "Rentals", params(("id" = RentalId, Path, description = "A rental of the account"),
+    ("Last-Event-ID" = Option<String>, Header, description = "Sequence of the last event that was seen")),
     responses((status = 200, content_type = "text/event-stream", body = String), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
 #[get("/api/v1/rentals/{id}/events")]
 pub async fn rental_events(auth: Auth<scope::RentalsRead>, id: Path<RentalId>, request: HttpRequest, ctx: Ctx) -> Result<impl Responder> {

@@ -178,15 +178,11 @@ pub struct Access {
 /// A rental as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RentalView {
-    #[schema(value_type = String)]
     pub id: RentalId,
     pub status: Status,
     pub end_reason: Option<EndReason>,
-    #[schema(value_type = String)]
     pub listing_id: ListingId,
-    #[schema(value_type = String)]
     pub machine_id: MachineId,
-    #[schema(value_type = Option<String>)]
     pub run_id: Option<RunId>,
     /// Handle of the renter.
     pub renter: String,
@@ -226,7 +222,6 @@ pub struct UsageSegment {
 /// What a rental has cost and why; the sums are those of the ledger.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Usage {
-    #[schema(value_type = String)]
     pub rental_id: RentalId,
     pub status: Status,
     pub price_per_hour: Money,

@@ -14,7 +14,7 @@ use crate::{
         id::{AccountId, MachineId, RentalId},
     },
     db::{
-        Conn, OnConstraint, Tx,
+        Conn, KeptDsl, OnConstraint, Tx,
         schema::{rental_events, rental_segments, rentals},
     },
 };
@@ -28,7 +28,12 @@ fn already_rented() -> Error {
 /// # Errors
 /// `already_rented` when the machine is taken for any part of the span.
 pub async fn rental_insert(tx: &mut Tx<'_>, rental: &Rental) -> Result<()> {
-    diesel::insert_into(rentals::table).values(rental).execute(&mut **tx).await.on_constraint("rentals_machine_taken", already_rented)?;
+    diesel::insert_into(rentals::table)
+        .values(rental)
+        .kept()
+        .execute(&mut **tx)
+        .await
+        .on_constraint("rentals_machine_taken", already_rented)?;
     Ok(())
 }
 
@@ -48,6 +53,7 @@ pub async fn rental_lock(tx: &mut Tx<'_>, id: RentalId) -> Result<Option<Rental>
 pub async fn rental_update(tx: &mut Tx<'_>, rental: &Rental) -> Result<()> {
     diesel::update(rentals::table.find(rental.id.uuid()))
         .set(rental)
+        .kept()
         .execute(&mut **tx)
         .await
         .on_constraint("rentals_machine_taken", already_rented)?;
@@ -225,6 +231,7 @@ pub async fn segment_insert(tx: &mut Tx<'_>, row: &SegmentRow) -> Result<()> {
 pub async fn segment_update(tx: &mut Tx<'_>, row: &SegmentRow) -> Result<()> {
     diesel::update(rental_segments::table.find((row.rental_id.uuid(), row.sequence)))
         .set((rental_segments::ended_at.eq(row.ended_at), rental_segments::gross_posted_micros.eq(row.gross_posted_micros)))
+        .kept()
         .execute(&mut **tx)
         .await?;
     Ok(())

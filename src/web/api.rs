@@ -1,4 +1,5 @@
-//! The inner middleware of `/api/v1`: strangers' rate limit, parameters that nobody reads, effects that survive a hang-up, ETags.
+//! The inner middleware of `/api/v1`: strangers' rate limit, parameters that nobody reads, effects that survive a hang-up, ETags. Pages have
+//! ETags too.
 
 use actix_web::{
     Error as ActixError,
@@ -6,12 +7,14 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::Method,
     middleware::Next,
+    web::Data,
 };
 use tracing::Instrument;
 
 use super::{
     client::{client_address, has_credentials},
-    etag,
+    etag, html,
+    not_found::Paths,
     query::{self, QueryRead},
     rate_limit,
 };
@@ -19,12 +22,16 @@ use crate::base::{Error, Result};
 
 const PREFIX: &str = "/api/v1/";
 
-/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass untouched.
+/// `.wrap(from_fn(web::api::api))` on the app. Other paths pass, but for the tags of pages; where a caller was counted the answer says what is
+/// left.
 pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) -> Result<ServiceResponse<BoxBody>, ActixError> {
-    if !req.path().starts_with(PREFIX) {
-        return next.call(req).await.map(ServiceResponse::map_into_boxed_body);
-    }
     let reads = *req.method() == Method::GET;
+    if !req.path().starts_with(PREFIX) {
+        let mut res = next.call(req).await?.map_into_boxed_body();
+        let request = res.request().clone();
+        rate_limit::insert_headers(&request, res.headers_mut());
+        return Ok(if reads && html::is_page(res.headers()) { etag::apply(res) } else { res });
+    }
     let checked = before(&req, reads).await;
     let mut res = match checked {
         Ok(()) => call(req, next, reads).await?,
@@ -39,7 +46,12 @@ pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) ->
 }
 
 async fn before(req: &ServiceRequest, reads: bool) -> Result<()> {
-    if !reads && let Some(error) = query::unread(req.query_string()) {
+    // A method that the path does not take is 405, whatever stands in the query.
+    let is_taken = req.app_data::<Data<Paths>>().is_none_or(|paths| paths.takes(req.method(), req.path()));
+    if !reads
+        && is_taken
+        && let Some(error) = query::unread(req.query_string())
+    {
         return Err(error);
     }
     if !has_credentials(req.headers()) {

@@ -21,15 +21,17 @@ pub struct Health {
     pub status: &'static str,
 }
 
-/// The process answers.
-#[utoipa::path(tag = "health", responses((status = 200, body = Health)))]
+/// Ask whether the process lives
+#[utoipa::path(tag = "Service", responses((status = 200, body = Health)))]
 #[get("/healthz")]
 pub async fn healthz() -> impl Responder {
     Json(Health { status: "ok" })
 }
 
-/// The process can serve: the database answers. Redis is not asked, since nothing fails without it.
-#[utoipa::path(tag = "health", responses((status = 200, body = Health), (status = 503, body = super::ProblemBody, content_type = "application/problem+json")))]
+/// Ask whether the process can serve
+///
+/// It can when the database answers. Redis is not asked, since nothing fails without it.
+#[utoipa::path(tag = "Service", responses((status = 200, body = Health), (status = 503, body = super::ProblemBody, content_type = "application/problem+json")))]
 #[get("/readyz")]
 pub async fn readyz(ctx: Ctx) -> Result<impl Responder> {
     let ping = async {

@@ -10,6 +10,7 @@
 //! - Nothing here knows a domain. Every request passes, outermost first: `edge`, compression, `api` (etag, rate limit of strangers,
 //!   parameters nobody reads, survival of a hang-up).
 
+mod answers;
 pub mod api;
 pub mod body;
 pub mod client;
@@ -36,6 +37,7 @@ use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
 
+pub use answers::kept_json;
 pub use body::RawBody;
 pub use client::{client_address, request_id};
 pub use csv::inert_text;

@@ -2,7 +2,11 @@
 //!
 //! actix matches a handler by path and method at once and cannot tell the two apart, so the paths are looked up in the OpenAPI document.
 
-use actix_web::{HttpRequest, HttpResponse, http::header, web::Data};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{Method, header},
+    web::Data,
+};
 use utoipa::openapi::{OpenApi, PathItem};
 
 use crate::base::{Code, Error};
@@ -14,6 +18,10 @@ pub struct Paths(Vec<(String, Vec<&'static str>)>);
 impl Paths {
     pub fn of(document: &OpenApi) -> Self {
         Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect())
+    }
+
+    pub(super) fn takes(&self, method: &Method, path: &str) -> bool {
+        self.methods_of(path).contains(&method.as_str())
     }
 
     /// The methods that `path` takes; empty when there is nothing.

@@ -29,7 +29,7 @@ pub struct ProblemBody {
     #[schema(example = 422)]
     pub status: u16,
     pub detail: String,
-    #[schema(example = "invalid_input")]
+    #[schema(value_type = crate::base::Code)]
     pub code: &'static str,
     /// Stands in the log beside what happened.
     pub request_id: String,
@@ -98,29 +98,45 @@ pub const fn status(code: Code) -> StatusCode {
 }
 
 /// How the errors of some paths are written; the last argument is the request id. The text must show nothing but what `Error` offers.
-pub type Renderer = fn(&Error, &str) -> HttpResponse;
+pub type Renderer = fn(&HttpRequest, &Error, &str) -> HttpResponse;
 
 /// Renderers by the beginning of the path; the longest that fits is taken. Goes into the app as `app_data`.
 #[derive(Clone, Default)]
-pub struct Renderers(Vec<(&'static str, Renderer)>);
+pub struct Renderers {
+    by_prefix: Vec<(&'static str, Renderer)>,
+    for_browsers: Option<Renderer>,
+}
 
 impl Renderers {
     #[must_use]
     pub fn at(mut self, prefix: &'static str, renderer: Renderer) -> Self {
-        self.0.push((prefix, renderer));
+        self.by_prefix.push((prefix, renderer));
         self
     }
 
-    fn find(&self, path: &str) -> Option<Renderer> {
+    /// For a path that has none of its own, outside `/api`, when the request asks for HTML: a person has mistyped an address.
+    #[must_use]
+    pub fn for_browsers(mut self, renderer: Renderer) -> Self {
+        self.for_browsers = Some(renderer);
+        self
+    }
+
+    fn find(&self, req: &HttpRequest) -> Option<Renderer> {
+        let path = req.path();
         let fits = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        self.0.iter().filter(|(prefix, _)| fits(prefix)).max_by_key(|(prefix, _)| prefix.len()).map(|(_, renderer)| *renderer)
+        let own = self.by_prefix.iter().filter(|(prefix, _)| fits(prefix)).max_by_key(|(prefix, _)| prefix.len());
+        let accept = req.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let asks_for_html = accept.contains("text/html") && !fits("/api");
+        own.map(|(_, renderer)| *renderer).or(self.for_browsers.filter(|_| asks_for_html))
     }
 }
 
 /// The error as an answer to `req`.
 pub(super) fn answer(req: &HttpRequest, error: &Error, request_id: &str) -> HttpResponse {
-    let renderer = req.app_data::<Renderers>().and_then(|renderers| renderers.find(req.path())).unwrap_or(render);
-    renderer(error, request_id)
+    match req.app_data::<Renderers>().and_then(|renderers| renderers.find(req)) {
+        Some(renderer) => renderer(req, error, request_id),
+        None => render(error, request_id),
+    }
 }
 
 /// The problem body with the headers that belong to it.
@@ -209,6 +225,7 @@ pub(super) fn from_status(status: StatusCode) -> Error {
 pub struct ProblemKind {
     #[serde(rename = "type")]
     pub kind: String,
+    #[schema(value_type = crate::base::Code)]
     pub code: &'static str,
     pub status: u16,
     pub title: &'static str,
@@ -225,15 +242,17 @@ pub fn problems() -> Vec<ProblemKind> {
     Code::ALL.iter().map(kind).collect()
 }
 
-/// The closed list of problem codes.
-#[utoipa::path(tag = "problems", responses((status = 200, body = Listed<ProblemKind>)))]
+/// List problem codes
+///
+/// The closed list.
+#[utoipa::path(tag = "Service", responses((status = 200, body = Listed<ProblemKind>)))]
 #[get("/problems")]
 pub async fn problem_list() -> impl Responder {
     actix_web::web::Json(Listed { data: problems() })
 }
 
-/// One problem code.
-#[utoipa::path(tag = "problems", params(("code" = String, Path)), responses((status = 200, body = ProblemKind), super::NotFoundProblem))]
+/// Read a problem code
+#[utoipa::path(tag = "Service", params(("code" = String, Path, description = "A problem code")), responses((status = 200, body = ProblemKind), super::NotFoundProblem))]
 #[get("/problems/{code}")]
 pub async fn problem_show(code: super::Path<String>) -> Result<impl Responder> {
     let found = problems().into_iter().find(|problem| problem.code == *code);

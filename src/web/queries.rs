@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     base::{Result, id::AccountId},
     db::{
-        Conn,
+        Conn, KeptDsl,
         schema::idempotency_keys::{self, dsl},
     },
 };
@@ -52,7 +52,7 @@ pub(super) struct KeyAnswer<'a> {
 
 /// True when there was no such key.
 pub(super) async fn key_insert(conn: &mut Conn, new: &NewKey<'_>) -> Result<bool> {
-    let inserted = diesel::insert_into(dsl::idempotency_keys).values(new).on_conflict_do_nothing().execute(conn).await?;
+    let inserted = diesel::insert_into(dsl::idempotency_keys).values(new).on_conflict_do_nothing().kept().execute(conn).await?;
     Ok(inserted == 1)
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn key_take_over(conn: &mut Conn, name: &KeyName<'_>, lease_id:
         .filter(dsl::route.eq(name.route))
         .filter(dsl::key.eq(name.key))
         .filter(dsl::state.eq("running"));
-    diesel::update(row).set((dsl::lease_id.eq(lease_id), dsl::lease_until.eq(lease_until))).execute(conn).await?;
+    diesel::update(row).set((dsl::lease_id.eq(lease_id), dsl::lease_until.eq(lease_until))).kept().execute(conn).await?;
     Ok(())
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn key_complete(conn: &mut Conn, name: &KeyName<'_>, lease_id: 
         .filter(dsl::key.eq(name.key))
         .filter(dsl::lease_id.eq(lease_id))
         .filter(dsl::state.eq("running"));
-    Ok(diesel::update(row).set(answer).execute(conn).await? == 1)
+    Ok(diesel::update(row).set(answer).kept().execute(conn).await? == 1)
 }
 
 /// Forgets a key that the caller still holds.

@@ -11,6 +11,8 @@ use super::{GENERATED_TOKENS, Kind, Priors, Range, Setup, real};
 use crate::benchmarks::matrix::{CellStatus, DecodeMode, Matrix};
 
 const INTERPOLATED_SHARE: f64 = 0.10;
+/// The same where only a row's own neighbours tell: engines change kernels and graphs between batch sizes.
+const INTERPOLATED_LEVEL_SHARE: f64 = 0.20;
 const EXTRAPOLATED_SHARE: f64 = 0.25;
 const SCALED_SHARE: f64 = 0.30;
 /// The same share where the number of GPUs differs too: their exchange is not bandwidth.
@@ -30,11 +32,12 @@ pub struct Surface {
     rows: BTreeMap<u64, BTreeMap<u32, f64>>,
 }
 
-/// A step's time from the surface, and whether measured cells lie on both sides.
+/// A step's time from the surface, whether measured cells lie on both sides, and the share that it may be off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     pub seconds: f64,
     pub inside: bool,
+    pub share: f64,
 }
 
 impl Surface {
@@ -91,7 +94,7 @@ impl Surface {
     /// Seconds of a step at any place that measured cells bound on at least one axis, or that another row's shape reaches.
     pub fn point(&self, context: u64, concurrency: u32) -> Option<Point> {
         if let Some(seconds) = self.at(context, concurrency) {
-            return Some(Point { seconds, inside: true });
+            return Some(Point { seconds, inside: true, share: 0.0 });
         }
         let by_context = self.between_contexts(context, |row| row.get(&concurrency).copied());
         let by_shape = self.by_shape(context, concurrency);
@@ -104,11 +107,13 @@ impl Surface {
             (None, None) => row,
         };
         if let Some(seconds) = told {
-            return Some(Point { seconds, inside });
+            let told_by_column = by_context.is_some() || by_shape.is_some();
+            let share = if told_by_column { INTERPOLATED_SHARE } else { INTERPOLATED_LEVEL_SHARE };
+            return Some(Point { seconds, inside, share });
         }
         // Off the grid on both axes: each row first, then between the rows.
         let level = |row: &BTreeMap<u32, f64>| row.get(&concurrency).copied().or_else(|| between_levels(row, concurrency));
-        self.between_contexts(context, level).map(|seconds| Point { seconds, inside: true })
+        self.between_contexts(context, level).map(|seconds| Point { seconds, inside: true, share: INTERPOLATED_LEVEL_SHARE })
     }
 
     /// Linear in the context between the nearest rows that have a value.
@@ -166,7 +171,7 @@ impl Surface {
             return Some((Range::exact(total(seconds)), Kind::Measured));
         }
         match self.point(context, concurrency) {
-            Some(point) if point.inside => Some((Range::around(total(point.seconds), INTERPOLATED_SHARE), Kind::Interpolated)),
+            Some(point) if point.inside => Some((Range::around(total(point.seconds), point.share), Kind::Interpolated)),
             _ if self.is_empty() || self.reach(context, concurrency) > REACH => None,
             Some(point) => Some((Range::around(total(point.seconds), EXTRAPOLATED_SHARE), Kind::Extrapolated)),
             None => {
@@ -252,7 +257,8 @@ impl Law {
         let per_both = ((at(100_000, 2)? - at(0, 2)?) / 100_000.0 - per_token).max(0.0);
         let law = Self { coefficients: [one.max(0.0), 1.0 / priors.efficiency, (per_token - per_both).max(0.0), per_both] };
         let count = real(cells.len() as u64);
-        let ratio = cells.iter().map(|(context, level, seconds)| (seconds / law.seconds(setup, *context, *level)).ln()).sum::<f64>() / count;
+        let ratio =
+            cells.iter().map(|(context, level, seconds)| (seconds / law.seconds(setup, *context, *level)).ln()).sum::<f64>() / count;
         Some(Self { coefficients: law.coefficients.map(|coefficient| coefficient * ratio.exp()) })
     }
 

@@ -27,6 +27,7 @@ pub struct Question<'a> {
 /// Why a cell has no speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = NoSpeedReason)]
 pub enum Reason {
     /// Weights, cache and state of the batch do not fit into the memory.
     DoesNotFit,
@@ -40,6 +41,7 @@ pub enum Reason {
 
 /// What a number stands on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SpeedBasis)]
 pub struct Basis {
     /// In words.
     pub text: String,
@@ -63,6 +65,7 @@ impl Basis {
 
 /// Decode at one context and concurrency. Speeds are totals over all requests, and null with a reason.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = DecodeCellAnswer)]
 pub struct CellAnswer {
     pub context_tokens: u64,
     pub concurrency: u32,
@@ -112,6 +115,7 @@ pub struct MemoryAnswer {
 
 /// What the numbers were computed from.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = CalculatorInputs)]
 pub struct Inputs {
     pub model: String,
     pub hardware: String,
@@ -124,6 +128,7 @@ pub struct Inputs {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = DecodeAnswer)]
 pub struct Answer {
     pub cells: Vec<CellAnswer>,
     pub memory: MemoryAnswer,
@@ -143,7 +148,12 @@ pub fn answer(question: &Question<'_>, anchors: &[Anchor<'_>]) -> Answer {
     Answer {
         cells: places.map(|(context, level)| cell(setup, &fit, &sources, context, level)).collect(),
         memory: memory(setup, &fit),
-        prefill: question.contexts.iter().filter(|context| **context > 0).map(|context| prefill_row(setup, &fit, &sources, *context)).collect(),
+        prefill: question
+            .contexts
+            .iter()
+            .filter(|context| **context > 0)
+            .map(|context| prefill_row(setup, &fit, &sources, *context))
+            .collect(),
         inputs: Inputs {
             model: setup.model.slug.clone(),
             hardware: setup.hardware.slug.clone(),
@@ -216,10 +226,14 @@ fn measured(anchor: &Anchor<'_>, context: u64, level: u32) -> Option<Told> {
 /// From a run of the same hardware near the cell, or from one on other hardware.
 fn anchored(setup: &Setup<'_>, sources: &Sources<'_>, context: u64, level: u32) -> Option<Told> {
     let near = sources.own.iter().zip(&sources.own_surfaces);
-    let best = near.filter_map(|(anchor, surface)| Some((*anchor, surface.total(setup, context, level)?))).min_by_key(|(_, (_, kind))| *kind);
+    let best =
+        near.filter_map(|(anchor, surface)| Some((*anchor, surface.total(setup, context, level)?))).min_by_key(|(_, (_, kind))| *kind);
     if let Some((anchor, (range, kind))) = best {
         let text = match kind {
-            Kind::Interpolated => format!("Interpolated between measured cells of run {}, ±10 %.", anchor.run_id),
+            Kind::Interpolated => {
+                let share = (range.high / range.value - 1.0) * 100.0;
+                format!("Interpolated between measured cells of run {}, ±{share:.0} %.", anchor.run_id)
+            }
             _ => format!("Extrapolated from the measured cells of run {}, at most twice as far, ±25 %.", anchor.run_id),
         };
         return Some((Ok(range), kind, Basis::of_run(anchor, text)));
@@ -241,7 +255,7 @@ fn by_formula(setup: &Setup<'_>, context: u64, level: u32) -> Told {
     match decode::estimate(setup, &Priors::default(), level, real(context)) {
         Some(range) => {
             let text = "No run of this model and quantization reaches this cell: the range of the formula, step time = launches + \
-                        exchange between GPUs + bytes read ÷ 75 % of the bandwidth + attention; without speculation.";
+                        exchange between GPUs + bytes read ÷ 75 % of the bandwidth + attention; tensor parallelism, no speculation.";
             (Ok(range), Kind::Estimated, Basis::formula(text))
         }
         None => (Err(Reason::BandwidthUnknown), Kind::Estimated, Basis::formula("The catalog has no memory bandwidth of this hardware.")),
@@ -282,7 +296,7 @@ fn prefill_told(setup: &Setup<'_>, fit: &MemoryFit, sources: &Sources<'_>, conte
     }
     match prefill::estimate(setup, real(context)) {
         Some(range) => {
-            let text = "Formula: operations of the layers at 55 % and of attention at 25 % of the 16-bit peak.";
+            let text = "Formula: operations of the layers at 65 % and of attention at 25 % of the 16-bit peak, and exchange between GPUs.";
             (Ok(range), Kind::Estimated, Basis::formula(text))
         }
         None => (Err(Reason::BandwidthUnknown), Kind::Estimated, Basis::formula("The catalog has no compute rate of this hardware.")),
@@ -290,9 +304,11 @@ fn prefill_told(setup: &Setup<'_>, fit: &MemoryFit, sources: &Sources<'_>, conte
 }
 
 fn memory(setup: &Setup<'_>, fit: &MemoryFit) -> MemoryAnswer {
-    let source = if setup.weights.from_repository { "the size of the published repository" } else { "the parameters and bits of the catalog" };
+    let source =
+        if setup.weights.from_repository { "the size of the published repository" } else { "the parameters and bits of the catalog" };
     let copies = if fit.copies > 1.0 { "; tensor parallelism keeps the cache more than once" } else { "" };
-    let text = format!("Weights by {source}; cache by the attention layers of the model{copies}; engines use 90 to 98 % of a card's memory.");
+    let text =
+        format!("Weights by {source}; cache by the attention layers of the model{copies}; engines use 90 to 98 % of a card's memory.");
     let range = |[low, value, high]: [f64; 3]| Range { low, value, high };
     MemoryAnswer {
         fits: fit.weights_fit(),

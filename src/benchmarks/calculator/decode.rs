@@ -1,11 +1,12 @@
 //! Decode by formula: the time of one step, the bounds that no engine passes, and the range to be expected where nothing was measured.
 //!
 //! One step of `B` sequences at context `c` takes
-//! `layers · launch + exchange + max(bytes / (η · bandwidth), flops / (η · peak)) + attention`, and gives `B` tokens. Invariants: more
-//! bandwidth is never slower, more sequences never give a lower total, `low ≤ value ≤ high ≤ ceiling`.
+//! `layers · launch + exchange + max(bytes / (η · bandwidth), flops / (η · peak)) + attention`, and gives `B` tokens. Several GPUs are one
+//! tensor-parallel group; splitting by layers gives one request one GPU's speed and is not told apart. Invariants: more bandwidth is never slower, more sequences never give a lower total, `low ≤ value ≤ high ≤ ceiling`.
 
 use super::memory::{KvFormat, Weights, kv_bytes, kv_copies, state_bytes};
 use super::{GENERATED_TOKENS, Range, Setup};
+use crate::benchmarks::quantization::Quantization;
 use crate::catalog::{AttentionKind, HardwareModel, Model};
 
 const GB: f64 = 1e9;
@@ -16,8 +17,15 @@ const EXCHANGES_PER_LAYER: f64 = 2.0;
 const OVERLAP_EXPONENT: f64 = 0.6;
 /// Share of the peak that the matrix units reach in decode, where compute and not memory limits.
 const COMPUTE_EFFICIENCY: f64 = 0.5;
-/// Names of links between GPUs that need no host bridge.
-const FAST_LINKS: &[&str] = &["nvlink", "xgmi", "xe-link", "c2c", "ici", "neuronlink"];
+/// Bytes per second that an all-reduce moves, by the beginning of the interconnect's name: about two thirds of the link. A bridge beside PCIe
+/// is optional, so PCIe counts there.
+const LINKS: &[(&str, f64)] = &[("pcie3", 10e9), ("pcie4", 20e9), ("pcie5", 40e9), ("nvlink", 250e9), ("xgmi", 150e9), ("ici", 100e9)];
+const LINK_UNKNOWN: f64 = 20e9;
+const ACTIVATION_BYTES: f64 = 2.0;
+/// Share of the bandwidth's efficiency that is left on shared memory when weights are narrower than 16 bits: its GPUs have few units to
+/// unpack them with.
+const SHARED_NARROW: f64 = 0.7;
+const HALF_BITS: f64 = 16.0;
 
 /// What the formula assumes of engine and hardware. The values are round textbook ones, not fitted to any stored run; [`super::evaluate`]
 /// fits them to some matrices and tries them on others.
@@ -68,18 +76,27 @@ pub fn flops_per_token(model: &Model) -> f64 {
     2.0 * model.active_params_no_embedding_b * GB
 }
 
-/// The total that no engine passes at this batch without speculation: bandwidth over the least bytes of a step, and the compute peak. Cache
-/// bytes count only where every token of the context is read (not for MLA, which sparse attention may sit on).
+/// The total that no engine passes at this batch without speculation.
 pub fn ceiling(setup: &Setup<'_>, concurrency: u32, context: f64) -> Option<f64> {
+    let by_memory = memory_ceiling(setup, concurrency, context)?;
+    Some(compute_ceiling(setup).map_or(by_memory, |by_compute| by_memory.min(by_compute)))
+}
+
+/// Bandwidth over the bytes that a step reads at least. The context counts once, since requests may share a prefix that some kernels read
+/// once, and only where all of it is read (not for MLA, which sparse attention may sit on).
+pub fn memory_ceiling(setup: &Setup<'_>, concurrency: u32, context: f64) -> Option<f64> {
     let batch = f64::from(concurrency);
     let cache = match setup.model.attention_kind {
-        AttentionKind::Gqa | AttentionKind::Mha => batch * kv_bytes(setup.model, setup.kv, context),
+        AttentionKind::Gqa | AttentionKind::Mha => kv_bytes(setup.model, setup.kv, context),
         AttentionKind::Mla | AttentionKind::Compressed => 0.0,
     };
     let weights = setup.weights.read_bytes(experts_hit(setup.model, batch.powf(OVERLAP_EXPONENT)));
-    let by_memory = read_ceiling(bandwidth(setup.hardware, setup.gpu_count)?, weights + cache, batch);
-    let by_compute = best_peak(setup.hardware).map(|peak| peak * f64::from(setup.gpu_count) / flops_per_token(setup.model));
-    Some(by_compute.map_or(by_memory, |by_compute| by_memory.min(by_compute)))
+    Some(read_ceiling(bandwidth(setup.hardware, setup.gpu_count)?, weights + cache, batch))
+}
+
+/// The compute peak of the best precision over the operations of a token.
+pub fn compute_ceiling(setup: &Setup<'_>) -> Option<f64> {
+    best_peak(setup.hardware).map(|peak| peak * f64::from(setup.gpu_count) / flops_per_token(setup.model))
 }
 
 /// The setup with the fewest bytes that fit what is known: for bounds on a run whose formats were not all stated.
@@ -87,7 +104,7 @@ pub fn least<'a>(
     hardware: &'a HardwareModel,
     gpu_count: u32,
     model: &'a Model,
-    quantization: Option<&crate::benchmarks::quantization::Quantization>,
+    quantization: Option<&Quantization>,
     kv: Option<KvFormat>,
 ) -> Setup<'a> {
     let weights = Weights::least(model, quantization);
@@ -115,16 +132,18 @@ pub fn usual_peak(hardware: &HardwareModel) -> Option<f64> {
 /// Seconds of one step; `None` where the catalog has no bandwidth.
 pub fn step_seconds(setup: &Setup<'_>, priors: &Priors, concurrency: f64, context: f64) -> Option<f64> {
     let model = setup.model;
-    let effective = bandwidth(setup.hardware, setup.gpu_count)? * priors.efficiency;
+    let narrow = setup.hardware.unified && setup.weights.bits.layers < HALF_BITS;
+    let efficiency = if narrow { priors.efficiency * SHARED_NARROW } else { priors.efficiency };
+    let effective = bandwidth(setup.hardware, setup.gpu_count)? * efficiency;
     let tokens = context + GENERATED_TOKENS;
     let bytes = setup.weights.read_bytes(experts_hit(model, concurrency)) + concurrency * 2.0 * state_bytes(model);
     let reading = bytes / effective;
-    let computing = usual_peak(setup.hardware).map_or(0.0, |peak| {
-        concurrency * flops_per_token(model) / (peak * f64::from(setup.gpu_count) * COMPUTE_EFFICIENCY)
-    });
+    let computing = usual_peak(setup.hardware)
+        .map_or(0.0, |peak| concurrency * flops_per_token(model) / (peak * f64::from(setup.gpu_count) * COMPUTE_EFFICIENCY));
     let cache = concurrency * kv_bytes(model, setup.kv, tokens) * kv_copies(model, setup.gpu_count) / effective;
     let launches = f64::from(model.layers) * priors.layer_seconds;
-    Some(launches + exchange_seconds(setup, priors) + reading.max(computing) + cache + attention_seconds(setup, priors, tokens))
+    let exchange = hop_seconds(setup, priors) + concurrency * exchange_seconds_per_token(setup);
+    Some(launches + exchange + reading.max(computing) + cache + attention_seconds(setup, priors, tokens))
 }
 
 /// Time that one sequence's context takes in the attention kernels beyond reading it: on parts with less bandwidth in proportion. MLA
@@ -137,11 +156,24 @@ fn attention_seconds(setup: &Setup<'_>, priors: &Priors, tokens: f64) -> f64 {
     tokens * f64::from(setup.model.attention_layers) * per_token
 }
 
-fn exchange_seconds(setup: &Setup<'_>, priors: &Priors) -> f64 {
-    let fast = setup.hardware.interconnect.as_deref().is_some_and(|links| FAST_LINKS.iter().any(|link| links.contains(link)));
+/// Time of the hops of all ring all-reduces of a step.
+fn hop_seconds(setup: &Setup<'_>, priors: &Priors) -> f64 {
+    let fast = link_bytes_per_second(setup.hardware) > 2.0 * LINK_UNKNOWN;
     let hop = if fast { priors.hop_seconds / 4.0 } else { priors.hop_seconds };
     let hops = 2.0 * (f64::from(setup.gpu_count) - 1.0);
     f64::from(setup.model.layers) * EXCHANGES_PER_LAYER * hops * hop
+}
+
+/// Time that one token's activations take between the GPUs of a tensor-parallel group; 0 for one GPU.
+pub fn exchange_seconds_per_token(setup: &Setup<'_>) -> f64 {
+    let gpus = f64::from(setup.gpu_count);
+    let each = f64::from(setup.model.hidden_size) * ACTIVATION_BYTES * 2.0 * (gpus - 1.0) / gpus;
+    f64::from(setup.model.layers) * EXCHANGES_PER_LAYER * each / link_bytes_per_second(setup.hardware)
+}
+
+fn link_bytes_per_second(hardware: &HardwareModel) -> f64 {
+    let name = hardware.interconnect.as_deref().unwrap_or_default();
+    LINKS.iter().find(|(link, _)| name.starts_with(link)).map_or(LINK_UNKNOWN, |(_, rate)| *rate)
 }
 
 /// Total tokens per second to be expected without any measurement: a range, whose middle is the formula.

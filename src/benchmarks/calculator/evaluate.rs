@@ -102,6 +102,8 @@ pub struct Report {
     /// Over all real engines; over stand-ins too.
     pub between: Errors,
     pub between_all: Errors,
+    /// Share of the former inside the stated ± of an interpolated cell.
+    pub between_stated: f64,
     /// Over real machines without speculation: as given, and fitted to the others.
     pub unanchored: Coverage,
     pub unanchored_fitted: Coverage,
@@ -115,15 +117,17 @@ type Cells = Vec<(u64, u32, f64)>;
 /// Errors of the calculator on these matrices.
 pub fn evaluate(matrices: &[Genuine<'_>]) -> Report {
     let mut rows = Vec::new();
-    let (mut real_errors, mut all_errors) = (Vec::new(), Vec::new());
+    let (mut real_errors, mut all_errors, mut stated) = (Vec::new(), Vec::new(), Vec::new());
     let [mut given, mut fitted, mut speculative] = [const { Vec::new() }; 3];
     for genuine in matrices {
         let surface = Surface::of(&genuine.matrix);
         let (between, edge) = left_out(&surface, genuine.setup.as_ref());
-        all_errors.extend(&between);
         if !genuine.simulated {
-            real_errors.extend(&between);
+            real_errors.extend(between.iter().map(|(error, _)| *error));
+            stated.extend(between.iter().map(|(error, share)| error <= share));
         }
+        let between: Vec<f64> = between.into_iter().map(|(error, _)| error).collect();
+        all_errors.extend(&between);
         let ranges = genuine.setup.filter(|_| !genuine.simulated).map(|setup| {
             let cells: Cells = surface.cells().collect();
             let as_given = ranges(&setup, &Priors::default(), &cells);
@@ -158,6 +162,7 @@ pub fn evaluate(matrices: &[Genuine<'_>]) -> Report {
         matrices: rows,
         between,
         between_all: Errors::of(all_errors),
+        between_stated: real(stated.iter().filter(|inside| **inside).count() as u64) / real(stated.len().max(1) as u64),
         unanchored,
         unanchored_fitted,
         speculative: coverage(&speculative),
@@ -192,17 +197,17 @@ fn goals(between: &Errors, given: &Coverage, fitted: &Coverage) -> Vec<Goal> {
 }
 
 fn error(told: f64, measured: f64) -> f64 {
-    // As totals: the time's relative error is not the speed's.
+    // Relative to the measured total, though both are given as times.
     (measured / told - 1.0).abs()
 }
 
-/// Errors of cells left out one at a time: between measured ones, and at the edge within reach.
-fn left_out(surface: &Surface, setup: Option<&Setup<'_>>) -> (Vec<f64>, Vec<f64>) {
+/// Errors of cells left out one at a time: between measured ones, with the share that is stated, and at the edge within reach.
+fn left_out(surface: &Surface, setup: Option<&Setup<'_>>) -> (Vec<(f64, f64)>, Vec<f64>) {
     let (mut between, mut edge) = (Vec::new(), Vec::new());
     for (context, level, seconds) in surface.cells() {
         let rest = surface.without(context, level);
         match (rest.point(context, level), setup) {
-            (Some(point), _) if point.inside => between.push(error(point.seconds, seconds)),
+            (Some(point), _) if point.inside => between.push((error(point.seconds, seconds), point.share)),
             (_, Some(setup)) => {
                 let told = rest.total(setup, context, level).map(|(range, _)| f64::from(level) / range.value);
                 edge.extend(told.map(|told| error(told, seconds)));
@@ -326,13 +331,25 @@ impl fmt::Display for Coverage {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Errors in per cent: cells median/max, cells left out one at a time (between measured ones, at the edge), rows of one")?;
-        writeln!(f, "context and columns of one concurrency left out whole, prefill rows. Ranges: cells inside/all, width, error of the middle.")?;
+        writeln!(
+            f,
+            "Errors in per cent: cells median/max, cells left out one at a time (between measured ones, at the edge), rows of one"
+        )?;
+        writeln!(
+            f,
+            "context and columns of one concurrency left out whole, prefill rows. Ranges: cells inside/all, width, error of the middle."
+        )?;
         let head = ["matrix", "cells", "between", "edge", "rows", "columns", "prefill", "range, textbook", "range, other machines"];
         let [name, cells, between, edge, rows, columns, prefill, given, fitted] = head;
         writeln!(f, "{name:44} {cells:>5}  {between:13} {edge:13} {rows:13} {columns:13} {prefill:10} {given:22} {fitted:22}")?;
         for row in &self.matrices {
-            let mark = if row.simulated { " (stand-in)" } else if row.speculative { " (speculation)" } else { "" };
+            let mark = if row.simulated {
+                " (stand-in)"
+            } else if row.speculative {
+                " (speculation)"
+            } else {
+                ""
+            };
             let name = format!("{}{mark}", row.name);
             let (given, fitted) = row.unanchored.map_or_else(Default::default, |(a, b)| (a.to_string(), b.to_string()));
             writeln!(
@@ -342,6 +359,7 @@ impl fmt::Display for Report {
             )?;
         }
         writeln!(f, "between measured cells, with stand-ins: {}", self.between_all)?;
+        writeln!(f, "between measured cells, inside the stated ± of 10 or 20 %: {:.1} %", self.between_stated * 100.0)?;
         writeln!(f, "range under speculation, which the formula leaves out: {}", self.speculative)?;
         for goal in &self.goals {
             let met = if goal.met { "met" } else { "MISSED" };

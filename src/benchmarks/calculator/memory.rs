@@ -148,13 +148,7 @@ impl Weights {
             return Self { bits, total_bytes, routed_bytes, from_repository: true, ..self };
         }
         let scale = total_bytes / self.total_bytes;
-        Self {
-            total_bytes,
-            fixed_bytes: self.fixed_bytes * scale,
-            routed_bytes: self.routed_bytes * scale,
-            from_repository: true,
-            ..self
-        }
+        Self { total_bytes, fixed_bytes: self.fixed_bytes * scale, routed_bytes: self.routed_bytes * scale, from_repository: true, ..self }
     }
 
     /// Bytes that one step reads when a batch hits this share of the routed experts.

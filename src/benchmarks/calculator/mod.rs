@@ -17,7 +17,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use anchor::Surface;
-pub use answer::{Answer, Anchor, Basis, CellAnswer, Inputs, MemoryAnswer, PrefillAnswer, Reason, answer};
+pub use answer::{Anchor, Answer, Basis, CellAnswer, Inputs, MemoryAnswer, PrefillAnswer, Reason, answer};
 pub use decode::Priors;
 pub use evaluate::{Genuine, Report, evaluate};
 pub use memory::{KvFormat, MemoryFit, WeightBits, Weights};
@@ -30,6 +30,7 @@ pub const GENERATED_TOKENS: f64 = 1_000.0;
 /// Where a speed comes from, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SpeedKind)]
 pub enum Kind {
     Measured,
     Interpolated,
@@ -40,6 +41,7 @@ pub enum Kind {
 
 /// A value and the bounds it is expected within.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[schema(as = SpeedRange)]
 pub struct Range {
     pub low: f64,
     pub value: f64,

@@ -1,7 +1,7 @@
-//! Prefill: `t(L) = L · linear / (p · peak) + L² / 2 · attention / (p_att · peak)`; measured rows give the time per token, which is linear in
+//! Prefill: `t(L) = L · (linear / (p · peak) + exchange) + L² / 2 · attention / (p_att · peak)`; measured rows give the time per token, which is linear in
 //! the prompt (evidence.md 4, I14). Quantised weights are widened before the multiply, so a narrow format does not speed it up by itself.
 
-use super::decode::{best_peak, flops_per_token, usual_peak};
+use super::decode::{best_peak, exchange_seconds_per_token, flops_per_token, usual_peak};
 use super::{Kind, Range, Setup};
 use crate::benchmarks::matrix::{Matrix, PrefillRow};
 use crate::benchmarks::quantization::Quantization;
@@ -9,7 +9,7 @@ use crate::catalog::{HardwareModel, Model};
 
 const TERA: f64 = 1e12;
 /// Share of the peak reached by the linear layers and by attention.
-const LINEAR_EFFICIENCY: f64 = 0.55;
+const LINEAR_EFFICIENCY: f64 = 0.65;
 const ATTENTION_EFFICIENCY: f64 = 0.25;
 const SPREAD: f64 = 1.9;
 /// Query heads are not in the catalog: they are about as wide together as the residual stream.
@@ -28,7 +28,7 @@ pub fn estimate(setup: &Setup<'_>, context: f64) -> Option<Range> {
     let linear = flops_per_token(setup.model) / (LINEAR_EFFICIENCY * peak);
     let scores = OPERATIONS_PER_SCORE * f64::from(setup.model.attention_layers) * f64::from(setup.model.hidden_size);
     let attention = scores * context / 2.0 / (ATTENTION_EFFICIENCY * peak);
-    let value = 1.0 / (linear + attention);
+    let value = 1.0 / (linear + attention + exchange_seconds_per_token(setup));
     let high = (value * SPREAD).min(ceiling(setup.hardware, setup.gpu_count, setup.model, None)?).max(value);
     Some(Range { low: value / SPREAD, value, high })
 }
@@ -36,7 +36,8 @@ pub fn estimate(setup: &Setup<'_>, context: f64) -> Option<Range> {
 /// Prompt tokens per second that no engine passes: the peak of the best precision that the format may be computed in.
 pub fn ceiling(hardware: &HardwareModel, gpu_count: u32, model: &Model, quantization: Option<&Quantization>) -> Option<f64> {
     let widened = quantization.is_some_and(|quantization| WIDENED.contains(&quantization.as_str()));
-    let half = [hardware.fp16_dense_tflops, hardware.bf16_dense_tflops, hardware.fp32_tflops].into_iter().flatten().fold(0.0, f64::max) * TERA;
+    let half =
+        [hardware.fp16_dense_tflops, hardware.bf16_dense_tflops, hardware.fp32_tflops].into_iter().flatten().fold(0.0, f64::max) * TERA;
     let peak = if widened && half > 0.0 { half } else { best_peak(hardware)? };
     Some(peak * f64::from(gpu_count) / flops_per_token(model))
 }

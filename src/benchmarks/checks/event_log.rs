@@ -5,12 +5,18 @@ use std::collections::BTreeMap;
 use super::{CellRef, Finding, Input, Phase, Row, Severity};
 use crate::benchmarks::log::{DAY_SECONDS, Event, Log, printed};
 use crate::benchmarks::matrix::CellStatus;
+use crate::benchmarks::matrix::build::execution_order;
 use chrono::Timelike;
 
 /// A speed is printed with one decimal.
 const PRINTED: f64 = 0.05 + 1e-6;
 const CLOCK_SLACK_SECONDS: f64 = 2.0;
 const CELL_SLACK_SECONDS: f64 = 3.0;
+/// The tool says what it aims at, to a token; room for other rounding.
+const CONTEXT_MADE_TOKENS: f64 = 16.0;
+const CONTEXT_MADE_SHARE: f64 = 0.005;
+/// What a removed cell takes beside its window, at least.
+const CELL_REST_SECONDS: f64 = 2.0;
 /// The document is saved within moments of the last line.
 const SAVE_SECONDS_MAX: i64 = 900;
 const PAST_SHOWN: i64 = 2;
@@ -44,6 +50,9 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
     }
     let mut findings = cells(input, &log, &rows, &done, &unfinished);
     findings.extend(prefill(input, &log));
+    findings.extend(prefill_times(input, &log));
+    findings.extend(gaps(input, &done));
+    findings.extend(contexts_made(input, &log));
     findings.extend(clock(&log, document.metadata.timestamp.map(|t| t.time().num_seconds_from_midnight())));
     findings.extend(budget(input, &log));
     findings
@@ -193,8 +202,10 @@ fn times_of_cell(input: &Input<'_>, row: Row<'_>, line: &Done) -> Vec<Finding> {
             findings.push(Finding::new("log_time_mismatch", severity, message).at(row.at).values(stated, logged));
         }
     }
-    if row.is_window() && line.opened.is_some() && raw.warmup_timed_out.is_some_and(|flag| flag != line.timed_out) {
-        let message = "The event log and the flag disagree on whether the warm-up timed out.";
+    // A timed-out warm-up limits the cell, whatever flags it has left.
+    let hidden = line.timed_out && row.status == CellStatus::Valid;
+    if row.is_window() && line.opened.is_some() && (hidden || raw.warmup_timed_out.is_some_and(|flag| flag != line.timed_out)) {
+        let message = "The event log and the flags disagree on whether the warm-up timed out.";
         findings.push(Finding::suspicious("log_time_mismatch", message).at(row.at));
     }
     findings
@@ -233,6 +244,89 @@ fn prefill(input: &Input<'_>, log: &Log) -> Vec<Finding> {
         let at = CellRef { phase: Phase::Prefill, context_tokens, concurrency: 1 };
         let message = "The event log shows a prefill that the document does not have.";
         findings.push(Finding::new("log_prefill_mismatch", input.exact, message).at(at).values("a row", rate));
+    }
+    findings
+}
+
+/// A scout's lines are written when it is sent and when its first token comes.
+fn prefill_times(input: &Input<'_>, log: &Log) -> Vec<Finding> {
+    let mut started: BTreeMap<u64, i64> = BTreeMap::new();
+    let mut took: BTreeMap<u64, i64> = BTreeMap::new();
+    for line in &log.lines {
+        match line.event {
+            Event::PrefillStart { context } => drop(started.insert(context, line.seconds)),
+            Event::PrefillDone { context, .. } => {
+                took.extend(started.remove(&context).map(|start| (context, line.seconds - start)));
+            }
+            _ => {}
+        }
+    }
+    let mut findings = Vec::new();
+    let alike = |context: u64| input.document.prefill.iter().filter(|row| printed(row.context_tokens) == printed(context)).count() > 1;
+    for row in &input.document.prefill {
+        let scout = matches!(row.method.as_deref(), Some("integrated_scout" | "scout_only")) && !alike(row.context_tokens);
+        let (Some(logged), Some(stated)) = (took.get(&printed(row.context_tokens)).filter(|_| scout), row.ttft_seconds) else { continue };
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a few days")]
+        let logged = *logged as f64;
+        if (logged - stated).abs() > CLOCK_SLACK_SECONDS {
+            let at = CellRef { phase: Phase::Prefill, context_tokens: row.context_tokens, concurrency: 1 };
+            let message = "By the event log's clock the prefill took another time.";
+            findings.push(Finding::suspicious("log_time_mismatch", message).at(at).values(stated, logged));
+        }
+    }
+    findings
+}
+
+/// Before it starts the tool says how long a prompt it made for each context; a renamed context has another length.
+fn contexts_made(input: &Input<'_>, log: &Log) -> Vec<Finding> {
+    #[expect(clippy::cast_precision_loss, reason = "contexts are far below 2^52")]
+    let close =
+        |context: u64, tokens: u64| (context as f64 - tokens as f64).abs() <= CONTEXT_MADE_TOKENS + CONTEXT_MADE_SHARE * context as f64;
+    let mut made: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for event in log.events() {
+        if let Event::ContextMade { context, tokens } = event {
+            made.entry(*context).or_default().push(*tokens);
+        }
+    }
+    let cells = input.document.cells.iter().map(|cell| cell.context_tokens);
+    let contexts: std::collections::BTreeSet<u64> = cells.chain(input.document.prefill.iter().map(|row| row.context_tokens)).collect();
+    let mut findings = Vec::new();
+    for context_tokens in contexts.into_iter().filter(|context| *context > 0) {
+        let Some(tokens) = made.get(&printed(context_tokens)) else { continue };
+        if !tokens.iter().any(|tokens| close(context_tokens, *tokens)) {
+            let message = "The event log shows that the prompts were made for another context.";
+            let at = CellRef { phase: Phase::Decode, context_tokens, concurrency: 1 };
+            findings.push(Finding::suspicious("log_context_differs", message).at(at).values(context_tokens, format!("{tokens:?}")));
+        }
+    }
+    findings
+}
+
+/// One cell starts when the one before it has drained. A hole as long as a cell, where the order has cells that are not there, held them.
+fn gaps(input: &Input<'_>, done: &[Done]) -> Vec<Finding> {
+    let Some(window) = input.document.metadata.duration_per_test.filter(|_| input.document.burst_cells.is_empty()) else {
+        return Vec::new();
+    };
+    let order = execution_order(input.document);
+    let turn = |place: Place| order.iter().position(|(context, concurrency)| (printed(*context), *concurrency) == place);
+    // A failed cell took its time, too.
+    let none = |status: CellStatus| matches!(status, CellStatus::OverCapacity | CellStatus::NotRun | CellStatus::Skipped);
+    let absent = |context: u64, concurrency: u32| input.matrix.cell(context, concurrency).is_some_and(|cell| none(cell.status));
+    let mut findings = Vec::new();
+    for pair in done.windows(2) {
+        let [before, after] = pair else { continue };
+        let (Some(start), Some(from), Some(to)) = (after.start, turn(before.place), turn(after.place)) else { continue };
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a few days")]
+        let idle = (start - before.end) as f64;
+        let between = order.get(from + 1..to).unwrap_or_default().iter().filter(|(context, concurrency)| absent(*context, *concurrency));
+        let hidden: Vec<CellRef> = between
+            .map(|(context, concurrency)| CellRef { phase: Phase::Decode, context_tokens: *context, concurrency: *concurrency })
+            .collect();
+        if idle >= window + CELL_REST_SECONDS && !hidden.is_empty() {
+            let message = "The event log has a hole long enough for a cell, where the order has cells that the document does not.";
+            let finding = Finding::suspicious("log_gap", message).values(format!("less than {window}"), idle);
+            findings.push(hidden.into_iter().fold(finding, Finding::at));
+        }
     }
     findings
 }

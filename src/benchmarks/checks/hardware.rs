@@ -12,6 +12,8 @@ use crate::catalog::{Catalog, HardwareKind, HardwareMatch, HardwareModel};
 
 /// Tools round, drivers keep a part, error correction takes a sixteenth.
 const MEMORY_TOLERANCE: f64 = 0.07;
+/// Used memory is sampled and rounded apart from the total.
+const MEMORY_ROOM: f64 = 1.01;
 
 pub(crate) fn check(document: &Document, claimed: Option<&ClaimedHardware>, unseen: HardwareUnseen) -> Vec<Finding> {
     let seen = &document.hardware;
@@ -23,6 +25,7 @@ pub(crate) fn check(document: &Document, claimed: Option<&ClaimedHardware>, unse
         };
         findings.push(Finding::new("hardware_unseen", severity, "The document shows no GPU, so the hardware is the uploader's word."));
     }
+    findings.extend(telemetry(document));
     let Some(claimed) = claimed else { return findings };
     let plain = if document.server_is_local { Severity::Error } else { Severity::Suspicious };
     let contradiction = if document.wrapper.is_some() && !seen.gpus.is_empty() { Severity::Error } else { plain };
@@ -33,6 +36,21 @@ pub(crate) fn check(document: &Document, claimed: Option<&ClaimedHardware>, unse
     findings.extend(claim_itself(claimed, model));
     findings.extend(driver(seen, claimed));
     findings
+}
+
+/// Telemetry of one machine agrees with itself, and with the list of its GPUs.
+fn telemetry(document: &Document) -> Option<Finding> {
+    let listed = document.hardware.gpus.len();
+    let cells = || document.cells.iter().map(|cell| cell.telemetry);
+    let counts: std::collections::BTreeSet<u64> = cells().filter_map(|t| t.gpu_count.map(f64::to_bits)).collect();
+    let counted = cells().find_map(|t| t.gpu_count);
+    let list_differs = u32::try_from(listed).is_ok_and(|listed| listed > 0 && counted.is_some_and(|count| count != f64::from(listed)));
+    let over = |used: Option<f64>, most: Option<f64>| used.zip(most).is_some_and(|(used, most)| used > most * MEMORY_ROOM);
+    let impossible = cells().any(|t| over(t.vram_used_max_mib, t.vram_total_mib) || t.gpu_util_max_pct.is_some_and(|share| share > 100.0));
+    (counts.len() > 1 || list_differs || impossible).then(|| {
+        let message = "The telemetry of the cells contradicts itself or the list of GPUs.";
+        Finding::suspicious("telemetry_inconsistent", message)
+    })
 }
 
 fn claimed_model(claimed: &ClaimedHardware, findings: &mut Vec<Finding>) -> Option<&'static HardwareModel> {

@@ -7,6 +7,7 @@ mod arithmetic;
 mod era;
 mod event_log;
 mod hardware;
+mod physical;
 mod prefill;
 mod provenance;
 mod rounding;
@@ -28,6 +29,7 @@ use super::matrix::{CellStatus, Matrix};
 
 pub(crate) use era::{Era, Shape};
 pub(crate) use hardware::check as hardware;
+pub(crate) use physical::check as physical;
 pub(crate) use provenance::{ZONE_HOURS_MAX, freshness};
 pub use table::{CHECKS, CheckInfo, Group, info};
 
@@ -60,8 +62,8 @@ pub struct CellRef {
 /// One thing a check found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
-    /// Stable, snake_case; one row of [`CHECKS`].
-    #[schema(value_type = String)]
+    /// Stable, snake_case.
+    #[schema(value_type = String, pattern = "^[a-z0-9_]+$")]
     pub code: Cow<'static, str>,
     pub severity: Severity,
     pub message: String,
@@ -160,9 +162,10 @@ impl Row<'_> {
     }
 }
 
-/// Whether two numbers are equal within a share of the larger one.
+/// Whether two numbers are equal within a share of the larger one; a product beyond all numbers equals none.
 pub(crate) fn near(a: f64, b: f64, share: f64) -> bool {
-    (a - b).abs() <= share * a.abs().max(b.abs()) + f64::MIN_POSITIVE
+    let off = (a - b).abs();
+    off.is_finite() && off <= share * a.abs().max(b.abs()) + f64::MIN_POSITIVE
 }
 
 /// The findings on a document by itself: no claim, no challenge, no clock.

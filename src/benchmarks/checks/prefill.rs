@@ -13,8 +13,16 @@ const CONTEXT_MAX: u64 = 131_072;
 const CONTEXT_RESERVE: u64 = 64;
 const RESIDUAL_TOKENS: f64 = 15.0;
 const RESIDUAL_SHARE: f64 = 0.002;
+/// Beyond this no tokenizer bends the line; contexts were renamed or prompts changed.
+const RESIDUAL_SHARE_POSSIBLE: f64 = 0.02;
+/// The prompts of one context differ by a few tokens.
+const PROMPT_SPREAD_TOKENS: f64 = 64.0;
+const PROMPT_SPREAD_SHARE: f64 = 0.02;
+/// From here on a fixed cost per prompt no longer hides how the rate falls with its length.
+const LONG_PROMPT_TOKENS: f64 = 8_000.0;
+const RATE_GROWTH_MAX: f64 = 2.0;
 /// A prompt is this share of its context at most and at least (evidence.md 4 I13, with room).
-const PROMPT_SHARE: std::ops::RangeInclusive<f64> = 0.5..=1.6;
+const PROMPT_SHARE: std::ops::RangeInclusive<f64> = 0.8..=1.3;
 const PROMPT_SHARE_FROM_TOKENS: u64 = 4_096;
 
 pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
@@ -27,6 +35,8 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
         findings.extend(cached(row));
     }
     findings.extend(linear(&rows().collect::<Vec<_>>()));
+    findings.extend(faster_when_longer(&rows().collect::<Vec<_>>()));
+    findings.extend(decode_prompts(input));
     findings.extend(missing_rows(input));
     findings
 }
@@ -104,10 +114,45 @@ fn linear(rows: &[&RawPrefill]) -> Option<Finding> {
     let slope = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum::<f64>() / variance;
     let off = |p: &(f64, f64)| (p.1 - mean_y - slope * (p.0 - mean_x)).abs();
     let worst = points.iter().max_by(|a, b| off(a).total_cmp(&off(b)))?;
+    let severity = if off(worst) > RESIDUAL_SHARE_POSSIBLE * worst.1 { Severity::Suspicious } else { Severity::Note };
     (off(worst) > RESIDUAL_TOKENS.max(RESIDUAL_SHARE * worst.1)).then(|| {
         let message = "The prompts' lengths are not linear in the contexts, as one tokenizer would make them.";
-        Finding::note("prompt_not_linear", message).values(worst.1 - off(worst), worst.1)
+        Finding::new("prompt_not_linear", severity, message).values(worst.1 - off(worst), worst.1)
     })
+}
+
+/// I14: attention makes long prompts slower per token, never twice as fast. The first row may hold the engine's own warm-up.
+fn faster_when_longer(rows: &[&RawPrefill]) -> Option<Finding> {
+    let long = |row: &&&RawPrefill| row.prompt_tokens.is_some_and(|prompt| prompt >= LONG_PROMPT_TOKENS);
+    let mut slowest = f64::INFINITY;
+    for row in rows.iter().skip(1).filter(long) {
+        let rate = row.tok_per_sec.filter(|rate| *rate > 0.0)?;
+        if rate > slowest * RATE_GROWTH_MAX {
+            let message = "A long prompt was prefilled at more than twice the rate of a shorter one, as only a cache does.";
+            let finding = Finding::suspicious("prefill_faster_when_longer", message).at(at(row));
+            return Some(finding.values(format!("at most {:.0}", slowest * RATE_GROWTH_MAX), rate));
+        }
+        slowest = slowest.min(rate);
+    }
+    None
+}
+
+/// A cell's prompts are as long as its context and as the prompt that was prefilled for it.
+fn decode_prompts(input: &Input<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for row in input.measured().filter(|row| row.at.context_tokens >= PROMPT_SHARE_FROM_TOKENS) {
+        let Some(prompt) = row.raw.input_seq_len_avg.filter(|tokens| *tokens > 0.0) else { continue };
+        #[expect(clippy::cast_precision_loss, reason = "contexts are far below 2^52")]
+        let context = row.at.context_tokens as f64;
+        let same = input.document.prefill.iter().find(|other| other.context_tokens == row.at.context_tokens);
+        let prefilled = same.and_then(|other| other.prompt_tokens).filter(|tokens| *tokens > 0.0);
+        let spread = |other: f64| (prompt - other).abs() > PROMPT_SPREAD_TOKENS + PROMPT_SPREAD_SHARE * other;
+        if !PROMPT_SHARE.contains(&(prompt / context)) || prefilled.is_some_and(spread) {
+            let message = "The prompts of a cell do not have the length of its context or of its prefill.";
+            findings.push(Finding::suspicious("prompt_length", message).at(row.at).values(prefilled.unwrap_or(context), prompt));
+        }
+    }
+    findings
 }
 
 /// Rows that the run's own arguments ask for, and rows nobody asked for.

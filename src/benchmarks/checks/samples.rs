@@ -1,13 +1,19 @@
-//! I3, I4: averages, percentiles and counts are those of the cell's own request samples.
+//! I3, I4: averages, percentiles and counts are those of the cell's own request samples, and no stream is another's copy.
 
-use super::{Finding, Input, Row, Severity, near};
+use std::collections::BTreeMap;
+
+use super::{CellRef, Finding, Input, Row, Severity, near};
 use crate::benchmarks::document::{Sample, Stats};
+use crate::benchmarks::matrix::CellStatus;
 
 const TOLERANCE: f64 = 1e-9;
 /// Latency is computed from clock readings; its parts sum within this share.
 const LATENCY_TOLERANCE: f64 = 1e-6;
 /// Streams may outlive the cell's own clock by the time that joining them takes.
 const LIFE_SLACK_SECONDS: f64 = 2.0;
+/// Streams with another's time between tokens: coarse clocks give a few, a generator without jitter gives all.
+const PACES_SHARED_MIN: usize = 3;
+const PACES_SHARED_SHARE: usize = 4;
 
 pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -19,7 +25,9 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
         findings.extend(speeds(input, row, samples));
         findings.extend(lives(row, samples));
         findings.extend(window_within_lives(row, samples));
+        findings.extend(streams_missing(input, row, samples));
     }
+    findings.extend(repeated(input));
     findings
 }
 
@@ -163,4 +171,41 @@ fn window_within_lives(row: Row<'_>, samples: &[Sample]) -> Option<Finding> {
         let message = "The window has more tokens than all streams together.";
         Finding::suspicious("window_exceeds_streams", message).at(row.at).values(format!("at most {lives}"), tokens)
     })
+}
+
+/// A cell whose streams all ran has a sample of each; one without says that a request waited.
+fn streams_missing(input: &Input<'_>, row: Row<'_>, samples: &[Sample]) -> Option<Finding> {
+    let all_ran = row.status == CellStatus::Valid && row.is_window() && input.has_metrics();
+    let streams = samples.iter().filter(|sample| sample.ttft > 0.0).count();
+    let requests = usize::try_from(row.at.concurrency).unwrap_or(usize::MAX);
+    (all_ran && streams < requests).then(|| {
+        let message = "A cell that is called valid has fewer streams with tokens than requests.";
+        Finding::suspicious("streams_missing", message).at(row.at).values(format!("at least {requests}"), streams)
+    })
+}
+
+/// Clock readings have many digits: no two streams have the same first token and the same pace, and few the same pace.
+fn repeated(input: &Input<'_>) -> Option<Finding> {
+    let mut streams: BTreeMap<(u64, u64), Vec<CellRef>> = BTreeMap::new();
+    let mut paces: BTreeMap<u64, Vec<CellRef>> = BTreeMap::new();
+    let mut total = 0;
+    for row in input.measured() {
+        for sample in row.raw.samples.iter().flatten().filter(|sample| sample.inter_token_latency > 0.0 && sample.ttft > 0.0) {
+            let pace = sample.inter_token_latency.to_bits();
+            streams.entry((sample.ttft.to_bits(), pace)).or_default().push(row.at);
+            paces.entry(pace).or_default().push(row.at);
+            total += 1;
+        }
+    }
+    let mut copies: Vec<CellRef> = streams.into_values().filter(|places| places.len() > 1).flatten().collect();
+    let shared: Vec<CellRef> = paces.into_values().flat_map(|places| places.into_iter().skip(1)).collect();
+    if shared.len() >= PACES_SHARED_MIN && shared.len() * PACES_SHARED_SHARE >= total {
+        copies.extend(shared);
+    }
+    if copies.is_empty() {
+        return None;
+    }
+    let message = "Streams have exactly the times of other streams, as no clock gives them: samples were copied or generated.";
+    let finding = Finding::suspicious("samples_repeated", message).values("no stream twice", copies.len());
+    Some(copies.into_iter().fold(finding, Finding::at))
 }

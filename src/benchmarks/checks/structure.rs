@@ -67,6 +67,14 @@ fn absences(input: &Input<'_>) -> Vec<Finding> {
                 let message = "The run ended before these cells had their turn.";
                 findings.push(Finding::suspicious("run_interrupted", message).at(at));
             }
+            Some(NotRunReason::MaxRunning) if !knows_slots(input) => {
+                let message = "Levels are left out for the engine's slots, which the tool cannot know of this engine.";
+                findings.push(Finding::suspicious("levels_dropped", message).at(at));
+            }
+            Some(NotRunReason::Planned) if !plan_is_explained(input, cell.context_tokens, cell.concurrency) => {
+                let message = "The wrapper's plan left cells out that fit every limit of the engine.";
+                findings.push(Finding::suspicious("plan_skip_unexplained", message).at(at));
+            }
             Some(NotRunReason::MaxModelLen | NotRunReason::MaxRunning | NotRunReason::Planned) => {
                 findings.push(Finding::note("cells_not_run", "Limits of the engine or the run's plan left cells out.").at(at));
             }
@@ -82,6 +90,19 @@ fn absences(input: &Input<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The stock tool reads the number of slots from SGLang only; wrappers and other clients ask the engine.
+fn knows_slots(input: &Input<'_>) -> bool {
+    let metadata = &input.document.metadata;
+    metadata.engine.as_deref() != Some("vllm") || metadata.client.is_some() || input.document.wrapper.is_some()
+}
+
+/// A wrapper leaves a cell out in advance when it exceeds the engine's cache; its other limits are looked at before (evidence.md 1.6).
+fn plan_is_explained(input: &Input<'_>, context: u64, concurrency: u32) -> bool {
+    let kv_tokens = input.document.wrapper.as_ref().and_then(|wrapper| wrapper.kv_tokens).filter(|tokens| *tokens > 0);
+    let max_tokens = input.document.metadata.max_tokens.unwrap_or_default();
+    kv_tokens.is_some_and(|tokens| needed_tokens(context, concurrency, max_tokens) > tokens)
 }
 
 /// Cells whose turn came before the log's first line.

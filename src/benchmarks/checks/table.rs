@@ -53,6 +53,8 @@ table! {
     Exact "sample_inconsistent" "A request sample contradicts itself" "A stream's speed is one over its time between tokens, and a completed one's latency is the sum of its parts. One of its numbers was changed.";
     Exact "stream_outlives_cell" "A stream took longer than its cell" "The tokens of a stream at its time between tokens cannot take longer than the whole cell did. Either is not what was measured.";
     Exact "window_exceeds_streams" "The window has more tokens than its streams" "The measured window is a part of the streams' lives. It cannot hold more tokens than all of them together.";
+    Exact "streams_missing" "A valid cell lacks streams" "In a valid cell every request has been given tokens. This one has samples of fewer streams than requests, so some of them waited.";
+    Exact "samples_repeated" "Streams are copies of each other" "Times are read from a clock with many digits, so no two streams have the same. These do: they were copied or generated.";
     Exact "gauges_inconsistent" "The scheduler's gauges contradict each other" "Averages, maxima and shares of active and queued requests bound each other. These do not.";
     Exact "failed_cell_has_total" "A failed cell has a total" "A cell that failed or looped has no speed in this version. Its row still has one.";
     Exact "flag_mismatch" "A flag does not follow from the gauges" "The tool derives from the scheduler's gauges whether requests queued. The flag in the document says otherwise.";
@@ -67,6 +69,8 @@ table! {
     Exact "cell_not_in_log" "A cell has no line in the event log" "The log has lines before and after, or is complete. The cell was not measured when the document says.";
     Exact "log_contradicts_status" "The event log shows a total for a failed cell" "A cell that failed or was not run has no total in the log. This one has.";
     Exact "log_time_mismatch" "The event log's clock disagrees" "The log's lines have the time of day at which a cell started, opened its window and ended. The document's own seconds are others.";
+    Exact "log_context_differs" "The prompts were made for another context" "The log says before the first cell how many tokens the prompt of each context was made for. The document calls the context otherwise.";
+    Exact "log_gap" "The event log has a hole" "One cell starts within moments of the end of the one before. Here is time for a cell where the order has one that is not there.";
     Exact "log_prefill_mismatch" "The event log shows another prefill" "The log prints every prefill rate as a whole number. It must be the row's.";
     Exact "log_clock" "The event log's clock is not sound" "The clock of a log runs forward, and the document is saved when it ends. This one does not.";
     Exact "kv_budget_mismatch" "The event log shows another KV cache budget" "The log prints the budget by which cells are skipped. The document states another.";
@@ -78,6 +82,7 @@ table! {
     Tolerance "prompt_length" "A prompt does not have its context's length" "A prompt is made to be about as long as its context. This one was much shorter or longer.";
     Tolerance "prefill_cached" "A prefill came from a cache" "The engine says that it had parts of the prompt in its cache. The rate is not that of a new prompt.";
     Tolerance "prompt_not_linear" "Prompt lengths are not linear in the contexts" "One tokenizer makes prompts whose lengths grow evenly with the context. These do not.";
+    Tolerance "prefill_faster_when_longer" "A longer prompt was faster" "Attention makes every further token of a prompt cost more, so the rate falls with length. Twice the rate of a shorter prompt comes from a cache.";
     Structure "prefill_row_missing" "A prefill row is missing" "The run measures prefill at every context it decodes and at those it is asked for. A row that must be there is not.";
     Structure "cell_doubled" "A cell or level stands twice" "Every context and concurrency has one cell. This one has two.";
     Structure "cell_not_declared" "A cell lies outside the run's own matrix" "The document lists its contexts and concurrency levels. A cell has others.";
@@ -88,6 +93,7 @@ table! {
     Structure "cells_failed" "Cells failed" "These cells ended in an error of the engine or the connection. They have no speed.";
     Structure "cells_looped" "The model repeated itself" "The tool saw the same text again and again and discarded the cells. They have no speed.";
     Structure "cells_skipped" "Cells were skipped by hand" "Somebody pressed a key to leave these cells out. What they would have shown is unknown.";
+    Structure "plan_skip_unexplained" "The plan left out cells that fit" "A wrapper plans without the cells that exceed the cache, the slots or the longest context. These exceed nothing that it states.";
     Structure "kv_capacity_inconsistent" "No one KV capacity explains the matrix" "Cells that ran need less KV cache than those that could not. Here one that ran needs as much as one that did not.";
     Structure "ran_over_capacity" "A cell ran that would have been skipped" "The tool skips cells that need more than the KV budget. This one was measured all the same.";
     Structure "over_capacity_unexplained" "A cell is called over capacity and is not" "A cell is over capacity when it needs more than the KV budget. This one needs less, or there is no budget.";
@@ -99,11 +105,24 @@ table! {
     Tolerance "server_tokens_differ" "The engine counted other tokens" "The engine's own counter of generated tokens should agree with the client's count. It does not.";
     Tolerance "usage_overreported" "The tool over-reports these cells" "The engine reports usage only when a request ends, so whole answers were counted that began before the window. The speed is too high, honestly so.";
     Physical "too_fast" "Faster than any engine" "No engine gives one stream a token in less than a fifth of a millisecond. These were not made by one.";
+    Physical "physics_unchecked" "Not compared with the hardware's limits" "The claimed model is not in the catalog, or its name fits several. Its speed was not compared with what the hardware can do.";
+    Physical "decode_above_bandwidth" "Decode faster than the memory can be read" "Every step reads the active weights, and the cache of every request, from memory at most at its bandwidth. With the fewest bytes that the claim allows this total would need more.";
+    Physical "decode_above_compute" "Decode faster than the hardware can compute" "Every token costs two operations for each active parameter. This total needs more than the claimed hardware's peak.";
+    Physical "itl_below_floor" "Tokens follow each other faster than the weights can be read" "A stream's next token needs one reading of the active weights. The median time between tokens is shorter than that takes on the claimed hardware.";
+    Physical "prefill_above_compute" "Prefill faster than the hardware can compute" "Every prompt token costs two operations for each active parameter. This rate needs more than the claimed hardware's peak: the prompt was cached, or the hardware is another.";
+    Physical "weights_exceed_memory" "The weights do not fit" "The model's weights at the claimed quantization are larger than all memory of the claimed hardware. Unless a part is kept elsewhere, it cannot have run there.";
+    Physical "cache_exceeds_memory" "Weights and cache do not fit together" "Weights and the KV cache of the largest valid cell are larger than all memory of the claimed hardware. Shared prefixes and sparse caches do that honestly.";
+    Physical "gpu_idle" "The GPU was idle" "The telemetry of a measured cell shows a GPU that did nothing. Something else made the tokens, or the engine ran on another machine.";
+    Physical "memory_below_weights" "Less memory in use than the weights need" "The telemetry of a measured cell shows less GPU memory in use than the model's weights take. Another model was served, or the engine ran elsewhere.";
+    Physical "power_above_limit" "More power than the limit" "The mean power of a measured cell is well above the power limit that the same telemetry states. One of the two was changed.";
+    Physical "power_limit_unusual" "An unusual power limit" "The power limit in the telemetry is far from what this hardware is sold with. Modified firmware does that honestly.";
     Tolerance "server_throughput_mismatch" "The engine's throughput is not its tokens over time" "The server's throughput is its token count divided by its window. These disagree.";
     Tolerance "steps_mismatch" "Steps and tokens per step do not give the total" "With speculation the total is engine steps per second times tokens accepted per step. These are only near it.";
     Tolerance "lockstep" "Tokens do not come in steps of the batch" "Without speculation every step gives each active request one token. Here the counts are seldom a multiple of the requests.";
     Tolerance "total_falls_with_concurrency" "The total falls with more requests" "More requests usually give a higher total until a plateau. Some engines and noise break it.";
     Tolerance "total_rises_with_context" "The total rises with a longer context" "A longer context usually costs speed. Noise and warm-up break it.";
+    Tolerance "speed_rises_with_concurrency" "Each request is faster in company" "Requests share the engine, so more of them make each slower or leave it as it is. Here each is clearly faster than with fewer.";
+    Tolerance "speed_flat" "Load costs nothing" "A long context and many requests slow every engine down. Here the speed of a request is the same in every cell, as an echo would give it.";
     Document "chunks_counted" "Chunks were counted as tokens" "The engine streams without usage reports, so the tool counted chunks. Under speculation that is too few.";
     Document "server_counter_only" "The speed is the server's own word" "The client could not count tokens and took the server's counter. Nothing that was received proves it.";
     Document "unknown_token_source" "Unknown source of the token count" "The tool names where its token count comes from. This name is none of its own.";
@@ -128,6 +147,7 @@ table! {
     Hardware "gpu_count_differs" "Another number of GPUs" "The document shows more or fewer GPUs than are claimed. The speed is not that of the claimed machine.";
     Hardware "gpu_differs" "Another GPU" "The document names another GPU than the one claimed. The speed is not that of the claimed machine.";
     Hardware "gpu_memory_differs" "Another amount of GPU memory" "The document or the catalog knows another memory size than the one claimed. The hardware is not what it is said to be.";
+    Hardware "telemetry_inconsistent" "The telemetry contradicts itself" "Every cell's telemetry is of the same GPUs, which are listed once. Counts differ, or more memory or time is in use than there is.";
     Hardware "not_a_gpu" "No GPU" "The claimed hardware is a processor under a GPU's kind. The claim contradicts itself.";
     Hardware "driver_differs" "Another driver" "The document shows another driver version than is claimed. It may have been updated since.";
     Challenge "challenge_document_reused" "The answer was used before" "These bytes were uploaded before. A challenge wants a run of its own.";

@@ -1,4 +1,4 @@
-//! I10, I11, I16–I18: relations with a tolerance. Honest engines break each of them (evidence.md 4 E), so most are notes; a cell far outside
+//! I10, I11, I16–I19: relations with a tolerance. Honest engines break each of them (evidence.md 4 E), so most are notes; a cell far outside
 //! what any honest document has shown is suspicious.
 
 use super::{CellRef, Finding, Input, Phase, Row, Severity};
@@ -10,6 +10,14 @@ const STREAM_SHARE_POSSIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 const RECIPROCAL_USUAL: std::ops::RangeInclusive<f64> = 0.75..=1.5;
 const SERVER_SHARE_USUAL: std::ops::RangeInclusive<f64> = 0.97..=1.03;
 const TREND_TOLERANCE: f64 = 0.05;
+/// Honest documents have shown 1.14 over contexts (with speculation) and 0.97 over levels; windows too short to average a stall out say nothing.
+const RISE_WITH_CONTEXT_POSSIBLE: f64 = 1.3;
+const RISE_WITH_CONCURRENCY_POSSIBLE: f64 = 1.25;
+const STEADY_WINDOW_SECONDS: f64 = 8.0;
+/// No engine makes a step of 16 long requests in the time of one short one.
+const FLAT_RATIO: f64 = 1.03;
+const FLAT_FROM_CONCURRENCY: u32 = 16;
+const FLAT_FROM_CONTEXT: u64 = 32_768;
 /// Shortest time between tokens that any engine reaches, in seconds.
 const ITL_MIN_SECONDS: f64 = 0.000_2;
 
@@ -24,6 +32,8 @@ pub(super) fn check(input: &Input<'_>) -> Vec<Finding> {
     }
     findings.extend(lockstep(input));
     findings.extend(monotone(input));
+    findings.extend(scaling(input));
+    findings.extend(flat(input));
     findings
 }
 
@@ -93,12 +103,14 @@ fn fastest(row: Row<'_>) -> Option<Finding> {
     })
 }
 
+/// Chunks of several tokens, or the engine's own counters of guesses.
+fn speculation(row: &Row<'_>) -> bool {
+    let chunked = row.raw.chunk_inter_token_latency.p50.zip(row.raw.inter_token_latency.p50).is_some_and(|(c, i)| c > 1.05 * i);
+    chunked || row.raw.server_spec_accept_rate.is_some_and(|rate| rate > 0.0)
+}
+
 /// I16: without speculation every step gives each active request one token, so the count is a multiple of the active requests.
 fn lockstep(input: &Input<'_>) -> Option<Finding> {
-    let speculation = |row: &Row<'_>| {
-        let chunked = row.raw.chunk_inter_token_latency.p50.zip(row.raw.inter_token_latency.p50).is_some_and(|(c, i)| c > 1.05 * i);
-        chunked || row.raw.server_spec_accept_rate.is_some_and(|rate| rate > 0.0)
-    };
     let residues: Vec<bool> = input
         .measured()
         .filter(|row| row.is_window() && !speculation(row) && row.raw.completed_request_count == Some(0.0))
@@ -133,8 +145,48 @@ fn monotone(input: &Input<'_>) -> Vec<Finding> {
         let shorter = valid.iter().filter(|other| other.concurrency == cell.concurrency && other.context_tokens < cell.context_tokens);
         let slowest = shorter.map(|other| total(other)).fold(f64::INFINITY, f64::min);
         if total(cell) > slowest * (1.0 + TREND_TOLERANCE) {
-            findings.push(Finding::note("total_rises_with_context", "The total rises with a longer context.").at(at(cell)));
+            let possible = total(cell) <= slowest * RISE_WITH_CONTEXT_POSSIBLE || !is_steady(input);
+            let severity = if possible { Severity::Note } else { Severity::Suspicious };
+            findings.push(Finding::new("total_rises_with_context", severity, "The total rises with a longer context.").at(at(cell)));
         }
     }
     findings
+}
+
+/// Whether every cell is long enough and free of speculation, whose luck depends on the text.
+fn is_steady(input: &Input<'_>) -> bool {
+    let mut rows = input.measured().filter(|row| row.at.phase == Phase::Decode);
+    rows.all(|row| row.is_window() && !speculation(&row) && row.raw.measurement_seconds.is_some_and(|s| s >= STEADY_WINDOW_SECONDS))
+}
+
+/// I19: requests share the engine, so each is at most as fast as with fewer beside it.
+fn scaling(input: &Input<'_>) -> Vec<Finding> {
+    let valid: Vec<&Cell> = input.matrix.decode.iter().filter(|cell| cell.status == CellStatus::Valid).collect();
+    let each = |cell: &Cell| cell.total_tokens_per_second.unwrap_or_default() / f64::from(cell.concurrency);
+    let mut findings = Vec::new();
+    for cell in valid.iter().filter(|_| is_steady(input)) {
+        let fewer = valid.iter().filter(|other| other.context_tokens == cell.context_tokens && other.concurrency < cell.concurrency);
+        let slowest = fewer.map(|other| each(other)).fold(f64::INFINITY, f64::min);
+        if each(cell) > slowest * RISE_WITH_CONCURRENCY_POSSIBLE {
+            let at = CellRef { phase: Phase::Decode, context_tokens: cell.context_tokens, concurrency: cell.concurrency };
+            let message = "With more requests each of them is faster than with fewer.";
+            let finding = Finding::suspicious("speed_rises_with_concurrency", message).at(at);
+            findings.push(finding.values(format!("at most {slowest:.1}"), format!("{:.1}", each(cell))));
+        }
+    }
+    findings
+}
+
+/// I15, I19: an echo takes no time for contexts or for company.
+fn flat(input: &Input<'_>) -> Option<Finding> {
+    let valid = || input.matrix.decode.iter().filter(|cell| cell.status == CellStatus::Valid);
+    let loaded =
+        valid().any(|cell| cell.concurrency >= FLAT_FROM_CONCURRENCY) && valid().any(|cell| cell.context_tokens >= FLAT_FROM_CONTEXT);
+    let light = valid().any(|cell| cell.concurrency == 1) && valid().any(|cell| cell.context_tokens == 0);
+    let each = valid().filter_map(|cell| Some(cell.total_tokens_per_second? / f64::from(cell.concurrency)));
+    let (least, most) = each.fold((f64::INFINITY, 0.0_f64), |(least, most), speed| (least.min(speed), most.max(speed)));
+    (loaded && light && most <= least * FLAT_RATIO && is_steady(input)).then(|| {
+        let message = "Every request has the same speed whatever the context and however many run: nothing was computed.";
+        Finding::suspicious("speed_flat", message).values("slower under load", format!("{least:.1} to {most:.1}"))
+    })
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::json::{self, DEPTH_MAX, Unreadable, UnreadableCode};
 
 pub use fields::{clean, whole_of};
-pub use model::{Args, Document, Metadata, RawCell, RawPrefill, Sample, Stats, SummaryEntry, Version, Wrapper};
+pub use model::{Args, Document, Metadata, RawCell, RawPrefill, Sample, Stats, SummaryEntry, Telemetry, Version, Wrapper};
 pub use plain::size;
 pub use unpack::{PACKED_BYTES_MAX, UNPACKED_BYTES_MAX, unpack};
 

@@ -126,6 +126,18 @@ pub struct RawCell {
     pub warmup_duration: Option<f64>,
     pub capacity_limited: Option<bool>,
     pub loop_detected: bool,
+    pub telemetry: Telemetry,
+}
+
+/// What nvidia-smi showed on the client's machine during a cell, over all its GPUs; `None` where it showed nothing or zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Telemetry {
+    pub gpu_count: Option<f64>,
+    pub gpu_util_max_pct: Option<f64>,
+    pub power_avg_w: Option<f64>,
+    pub power_limit_w: Option<f64>,
+    pub vram_used_max_mib: Option<f64>,
+    pub vram_total_mib: Option<f64>,
 }
 
 /// One row of `prefill`.
@@ -164,6 +176,7 @@ pub struct Wrapper {
     pub integrity_status: Option<String>,
     pub max_model_len: Option<u64>,
     pub max_num_seqs: Option<u64>,
+    pub kv_tokens: Option<u64>,
     /// (context, concurrency) that the plan left out with a reason.
     pub plan_skipped: Vec<(u64, u64)>,
     pub served_model_root: Option<String>,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::CELLS_MAX;
 use super::fields::{Fields, Place, clean};
-use super::model::{Args, Document, Metadata, RawCell, RawPrefill, Sample, Stats, SummaryEntry, Version};
+use super::model::{Args, Document, Metadata, RawCell, RawPrefill, Sample, Stats, SummaryEntry, Telemetry, Version};
 use crate::benchmarks::json::{Unreadable, UnreadableCode};
 use crate::benchmarks::redact::LOOPBACK;
 use crate::benchmarks::verdict::{SeenGpu, SeenHardware};
@@ -196,7 +196,23 @@ fn cell(f: &Fields<'_>) -> Result<RawCell, Unreadable> {
         warmup_duration: f.number("warmup_duration")?,
         capacity_limited: f.flag("capacity_limited")?,
         loop_detected: f.flag("loop_detected")?.unwrap_or_default(),
+        telemetry: telemetry(f),
     })
+}
+
+/// Telemetry has no promised shape: what is no number is absent. A zero is a sensor that is not there, but for the utilisation.
+fn telemetry(f: &Fields<'_>) -> Telemetry {
+    let Some(map) = f.lenient_object("hardware_summary") else { return Telemetry::default() };
+    let f = Fields { map, place: Place::Root };
+    let positive = |key: &str| f.lenient_number(key).filter(|number| *number > 0.0);
+    Telemetry {
+        gpu_count: positive("gpu_count"),
+        gpu_util_max_pct: f.lenient_number("gpu_util_max_pct").filter(|share| *share >= 0.0),
+        power_avg_w: positive("power_total_avg_w"),
+        power_limit_w: positive("power_limit_total_w"),
+        vram_used_max_mib: positive("vram_used_max_mb"),
+        vram_total_mib: positive("vram_total_mb"),
+    }
 }
 
 fn stats(f: &Fields<'_>, name: &str) -> Result<Stats, Unreadable> {

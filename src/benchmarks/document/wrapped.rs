@@ -49,6 +49,7 @@ fn wrapper(fields: &Fields<'_>, schema: &str) -> Result<Wrapper, Unreadable> {
         integrity_status: inside("integrity").and_then(|i| i.lenient_text("status")),
         max_model_len: limit("max_model_len"),
         max_num_seqs: limit("max_num_seqs"),
+        kv_tokens: limit("kv_tokens"),
         plan_skipped: plan_skipped(fields),
         served_model_root: api.and_then(|a| a.lenient_text("root")),
         engine_version: api.and_then(|a| a.lenient_text("version")),

@@ -190,3 +190,15 @@ impl Matrix {
         Some(WorkloadMatch { cell, tokens_per_second_per_user, warm_ttft_ms: cell.ttft_ms, cold_ttft_ms })
     }
 }
+
+/// The valid cell to compare a run with others by: the one nearest to 16K × 8, counted in doublings.
+pub fn comparison_cell(decode: &[Cell]) -> Option<&Cell> {
+    const CONTEXT: f64 = 16_384.0;
+    const CONCURRENCY: f64 = 8.0;
+    // Context 0 is as far from 1K as 1K is from 2K.
+    let context = |cell: &Cell| 1_024.0 + u32::try_from(cell.context_tokens).map_or(f64::from(u32::MAX), f64::from);
+    let doublings =
+        |cell: &Cell| (context(cell) / (1_024.0 + CONTEXT)).log2().abs() + (f64::from(cell.concurrency) / CONCURRENCY).log2().abs();
+    let valid = decode.iter().filter(|cell| cell.status == CellStatus::Valid && cell.total_tokens_per_second.is_some());
+    valid.min_by(|a, b| doublings(a).total_cmp(&doublings(b)))
+}

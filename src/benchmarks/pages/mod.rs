@@ -1,89 +1,63 @@
-//! Pages of runs: the list and one run, with the figures and words of the published page.
+//! Pages of runs: the list, and the parts of one run's page, with the figures and words of the published page. The page of one run stands in
+//! `market`, which knows the machines that are for rent with it.
 
+mod curves;
+mod list;
 mod marks;
+mod matrix;
+mod others;
+mod run;
 mod view;
 
-use actix_web::{Responder, get};
-use askama::Template;
+use actix_web::{Responder, get, http::StatusCode};
 
-pub use marks::{LevelMark, Reading, Rung, StatusMark, ladder, readings};
+pub use marks::{Ladder, LevelMark, Readings, StatusMark};
+pub use matrix::MatrixTable;
+pub use others::{OtherRuns, cell_name};
+pub use run::RunBody;
 
-use super::{model::RunView, service};
+use super::service::{self, RunListQuery};
 use crate::{
-    base::{Result, id::RunId},
+    base::{Code, Error, Result},
     ctx::Ctx,
     web::{
-        Path, Query, cursor,
-        html::{self, Layout},
+        Query, cursor,
+        html::{self, Layout, Reader, form::Form},
     },
 };
-use view::{CheckRow, CommandLine, MatrixRow, MeasurementRow, PrefillLine, RunLine, Spec};
-
-#[derive(Template)]
-#[template(path = "runs.html")]
-struct RunsPage {
-    layout: Layout,
-    rows: Vec<RunLine>,
-    /// The address without the cursor.
-    first: String,
-    is_first: bool,
-    next: Option<String>,
-}
-
-#[derive(Template)]
-#[template(path = "run.html")]
-struct RunPage<'a> {
-    layout: Layout,
-    status: StatusMark,
-    ladder: Vec<Rung>,
-    verdict_word: &'static str,
-    checks: Vec<CheckRow>,
-    readings: Vec<Reading>,
-    specs: Vec<Spec>,
-    command: Vec<CommandLine<'a>>,
-    prefill: Vec<PrefillLine>,
-    levels: Vec<u32>,
-    matrix: Vec<MatrixRow>,
-    shades: Vec<(u8, String)>,
-    kv_limit: Option<String>,
-    all: Vec<Vec<MeasurementRow>>,
-    run: &'a RunView,
-}
+use list::{Found, RunsPage};
 
 /// The list of runs.
-#[get("/en/runs")]
-pub async fn runs(ctx: Ctx, query: Query<service::RunListQuery>) -> Result<impl Responder> {
-    let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
-    let (rows, next) = service::list(&ctx, &query, after).await?;
-    let next = next.map(|place| cursor::seal(&ctx, query.binding(), &place)).transpose()?;
-    html::page(&RunsPage {
-        layout: Layout::new(&ctx, "runs", "Matrix runs"),
-        rows: rows.iter().map(RunLine::of).collect(),
-        first: query.address(None),
-        is_first: query.cursor.is_none(),
-        next: next.map(|cursor| query.address(Some(&cursor))),
-    })
+#[get("/{lang}/runs")]
+pub async fn runs(ctx: Ctx, reader: Reader, given: Query<Vec<(String, String)>>) -> Result<impl Responder> {
+    let mut form = Form::of(reader.path_of("runs"), &given);
+    let found = match form.query::<RunListQuery>(|_| Ok(())) {
+        Ok(query) => list(&ctx, query).await,
+        Err(error) => Err(error),
+    };
+    let found = match found {
+        Ok(found) => Some(found),
+        Err(error) => {
+            form.refuse(as_fault(error))?;
+            None
+        }
+    };
+    let layout = Layout::new(&ctx, &reader, "runs", reader.t.text("menu-runs"), reader.t.text("runs-lede"));
+    let status = if found.is_some() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    html::page_with(status, &RunsPage::new(layout, &reader, &form, found))
 }
 
-/// One run.
-#[get("/en/runs/{id}")]
-pub async fn run(ctx: Ctx, id: Path<RunId>) -> Result<impl Responder> {
-    let run = service::fetch(&ctx, id.into_inner()).await?;
-    html::page(&RunPage {
-        layout: Layout::new(&ctx, "runs", run.title.clone()),
-        status: StatusMark::of(run.status, run.stale_at.is_some()),
-        ladder: ladder(&run.evidence_level),
-        verdict_word: view::verdict_word(run.status),
-        checks: run.checks.iter().map(CheckRow::of).collect(),
-        readings: readings(&run),
-        specs: view::specs(&run),
-        command: view::command(run.launch_command.as_deref().unwrap_or_default()),
-        prefill: view::prefill(&run),
-        levels: view::levels(&run),
-        matrix: view::matrix(&run),
-        shades: view::shades(&run),
-        kv_limit: view::kv_limit(&run),
-        all: view::measurements(&run),
-        run: &run,
-    })
+async fn list(ctx: &Ctx, query: Query<RunListQuery>) -> Result<Found> {
+    let after = cursor::open_opt(ctx, query.binding(), query.cursor.as_deref())?;
+    let (rows, next) = service::list(ctx, &query, after).await?;
+    let next = next.map(|place| cursor::seal(ctx, query.binding(), &place)).transpose()?;
+    Ok(Found { rows, next, sort: query.sort.unwrap_or_default() })
+}
+
+/// An uploader that does not exist is a fault of the field, not of the address.
+fn as_fault(error: Error) -> Error {
+    if error.code() == Code::NotFound {
+        return Error::invalid("?by", "unknown_account", error.detail().to_owned());
+    }
+    error
 }

@@ -5,7 +5,7 @@
 
 mod text;
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -161,7 +161,9 @@ struct Found {
 impl Found {
     fn collect(&mut self, value: &Value, key: &str) {
         match value {
-            Value::Object(map) => map.iter().for_each(|(key, value)| self.collect(value, &key.to_ascii_lowercase())),
+            Value::Object(map) => {
+                map.iter().filter(|(_, value)| holds_text(value)).for_each(|(key, value)| self.collect(value, &lower(key)))
+            }
             Value::Array(items) => items.iter().for_each(|item| self.collect(item, key)),
             Value::String(text) => self.collect_text(text, key),
             _ => {}
@@ -185,6 +187,15 @@ impl Found {
     }
 }
 
+/// Most values are numbers, of which nothing is redacted.
+const fn holds_text(value: &Value) -> bool {
+    matches!(value, Value::Object(_) | Value::Array(_) | Value::String(_))
+}
+
+fn lower(key: &str) -> Cow<'_, str> {
+    if key.bytes().any(|b| b.is_ascii_uppercase()) { Cow::Owned(key.to_ascii_lowercase()) } else { Cow::Borrowed(key) }
+}
+
 fn scrub(value: &mut Value, key: &str, words: &Words) {
     match value {
         Value::Object(map) => scrub_object(map, ENVIRONMENT_KEYS.contains(&key), words),
@@ -204,8 +215,8 @@ fn scrub_object(map: &mut Map<String, Value>, environment: bool, words: &Words) 
     for (key, value) in map.iter_mut() {
         if environment {
             blank(value);
-        } else {
-            scrub(value, &key.to_ascii_lowercase(), words);
+        } else if holds_text(value) {
+            scrub(value, &lower(key), words);
         }
     }
     if map.keys().all(|key| text::patterns(key).is_none()) {

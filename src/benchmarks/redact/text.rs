@@ -23,7 +23,7 @@ const PATTERNS: &[(&[&str], &str, &str)] = &[
     (&["localhost:"], r"\blocalhost:\d{1,5}\b", "[address]"),
     // Keys and tokens by their makers' prefixes, and JSON web tokens
     (
-        &["_", "-"],
+        &[KEY],
         r"\b(?:hf_|lilb_|rmk_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|sk_live_|sk_test_|rk_live_|rk_test_|whsec_|xox[abpr]-|nvapi-|AIza)[A-Za-z0-9_-]{8,}",
         REDACTED,
     ),
@@ -36,6 +36,8 @@ const PATTERNS: &[(&[&str], &str, &str)] = &[
     (&["\\"], r#"(^|[\s"'=(,\[])(?:[A-Za-z]:\\|\\\\)[^\s"',;|<>]+"#, "$1[path]"),
     (&["/"], r#"(^|[\s"'=:(,;\[])(~?/[^\s"',;:|<>()\[\]]+)"#, "path"),
 ];
+/// Stands for [`may_hold_key`].
+const KEY: &str = "";
 /// First parts of paths that are the same on every machine.
 const PUBLIC_ROOTS: &[&str] = &[
     "proc", "etc", "sys", "dev", "usr", "lib", "lib64", "bin", "sbin", "opt", "boot", "v1", "metrics", "health", "healthz", "version",
@@ -73,9 +75,21 @@ const COMMON_NAMES: &[&str] = &[
 /// Shorter words are too likely to mean something else.
 const NAME_CHARS_MIN: usize = 3;
 
-static COMPILED: LazyLock<Vec<(&'static [&'static str], Regex, &'static str)>> = LazyLock::new(|| {
-    PATTERNS.iter().filter_map(|(hints, pattern, with)| Regex::new(pattern).ok().map(|regex| (*hints, regex, *with))).collect()
-});
+static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| PATTERNS.iter().filter_map(Compiled::of).collect());
+/// A pattern with what its hints have.
+struct Compiled {
+    hints: Vec<(&'static str, Signs)>,
+    regex: Regex,
+    with: &'static str,
+}
+
+impl Compiled {
+    fn of((hints, pattern, with): &(&'static [&'static str], &'static str, &'static str)) -> Option<Self> {
+        let hints = hints.iter().map(|hint| (*hint, Signs::of(hint))).collect();
+        Regex::new(pattern).ok().map(|regex| Self { hints, regex, with })
+    }
+}
+
 static GPU_UUID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)\b(?:GPU|MIG)-([0-9a-f]{8}-[0-9a-f-]{27})\b").ok());
 
 /// Whether every pattern compiled; a test asks, so that none can drop out unseen.
@@ -108,7 +122,8 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 
 /// Users by the folders of their homes.
 pub(super) fn home_owners(text: &str) -> impl Iterator<Item = &str> {
-    let homes = ["/home/", "/Users/", "\\Users\\"].into_iter().flat_map(move |home| text.split(home).skip(1));
+    let has_path = text.bytes().any(|b| b == b'/' || b == b'\\');
+    let homes = ["/home/", "/Users/", "\\Users\\"].into_iter().filter(move |_| has_path).flat_map(move |home| text.split(home).skip(1));
     homes.filter_map(|rest| rest.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.')).next())
 }
 
@@ -130,20 +145,75 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 
 /// `None` when no pattern matches.
 pub(super) fn patterns(original: &str) -> Option<String> {
+    let mut signs = Signs::of(original);
+    if signs.is_empty() {
+        return None;
+    }
     let mut current: Option<String> = None;
-    for (hints, regex, with) in COMPILED.iter() {
+    for Compiled { hints, regex, with } in COMPILED.iter() {
         let text = current.as_deref().unwrap_or(original);
-        if !hints.iter().any(|hint| text.contains(hint)) {
+        let stands = |hint: &str| if hint == KEY { may_hold_key(text) } else { text.contains(hint) };
+        if !hints.iter().any(|(hint, hint_signs)| signs.include(*hint_signs) && stands(hint)) {
             continue;
         }
         let replaced = if *with == "path" { regex.replace_all(text, path) } else { regex.replace_all(text, *with) };
         if let std::borrow::Cow::Owned(replaced) = replaced
             && replaced != text
         {
+            signs = Signs::of(&replaced);
             current = Some(replaced);
         }
     }
     current
+}
+
+/// Which of the bytes that patterns look for a text has. Nearly every text is a name of a figure that has none or only underscores, and is done
+/// with after one pass.
+#[derive(Clone, Copy)]
+struct Signs(u16);
+
+impl Signs {
+    /// Every text that a pattern matches has one of these.
+    const BYTES: [u8; 12] = *b"@-:._=/\\JKI ";
+    const BITS: [u16; 256] = {
+        let mut bits = [0; 256];
+        let mut at = 0;
+        while at < Self::BYTES.len() {
+            bits[Self::BYTES[at] as usize] = 1 << at;
+            at += 1;
+        }
+        bits
+    };
+
+    fn of(text: &str) -> Self {
+        Self(text.bytes().fold(0, |seen, byte| seen | Self::BITS.get(usize::from(byte)).copied().unwrap_or(0)))
+    }
+
+    const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// False only when the text that `self` is of cannot hold what `part` is of.
+    const fn include(self, part: Self) -> bool {
+        self.0 & part.0 == part.0
+    }
+}
+
+/// Whether the end of a maker's prefix of keys stands somewhere: its last three letters.
+fn may_hold_key(text: &str) -> bool {
+    let is_end = |three: &[u8]| {
+        let &[a, b, c] = three else { return false };
+        match c {
+            b'_' => matches!(
+                (a, b),
+                (b'h', b'f' | b'p' | b'o' | b's') | (b'l', b'b') | (b'm', b'k') | (b'a', b't') | (b'v', b'e') | (b's', b't') | (b'e', b'c')
+            ),
+            b'-' => matches!((a, b), (b'a', b't') | (b's', b'k') | (b'p', b'i') | (b'x', b'a' | b'b' | b'p' | b'r')),
+            b'a' => (a, b) == (b'I', b'z'),
+            _ => false,
+        }
+    };
+    text.as_bytes().windows(3).any(is_end)
 }
 
 fn path(captures: &Captures<'_>) -> String {

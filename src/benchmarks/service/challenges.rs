@@ -32,8 +32,10 @@ const NAME_CHARS_MAX: usize = 200;
 pub struct ChallengeRequest {
     /// The model that will be measured: a repository or a name of the catalog. Fixed by the challenge: an answer cannot claim another. Without
     /// it the engine's own name for what it serves is all that is known.
+    #[schema(min_length = 1, max_length = 200)]
     pub model: Option<String>,
     /// Fixed with the model.
+    #[schema(min_length = 1, max_length = 200)]
     pub quantization: Option<String>,
     /// `sandbox` (about a minute) or `standard` (a quarter of an hour). In the sandbox the default is the short one.
     pub profile: Option<Profile>,

@@ -1,5 +1,6 @@
 //! What can be done with challenges and runs. Each function is one use case.
 
+mod calculator;
 mod challenges;
 mod measuring;
 mod read;
@@ -9,8 +10,9 @@ mod staleness;
 mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
+pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
-pub use read::{RunListQuery, cells_csv, document, fetch, list};
+pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use staleness::{note_listed_engines, note_machine};

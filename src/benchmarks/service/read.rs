@@ -5,10 +5,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     super::{
-        matrix::{Cell, Matrix},
-        model::{EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView},
+        matrix::{Cell, Matrix, comparison_cell},
+        model::{EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView, RunWithRelated},
         quantization::Quantization,
-        queries::{self, RunFilter, RunPlace, RunSort},
+        queries::{self, RelatedFilter, RunFilter, RunPlace, RunSort},
         verdict::Verdict,
     },
     gunzip,
@@ -32,15 +32,22 @@ use crate::{
 pub struct RunListQuery {
     /// A model of the catalog by slug, name or repository, or the name under which a run was uploaded.
     pub model: Option<String>,
+    /// Handle of the organization that publishes the model.
     pub publisher: Option<String>,
     /// A hardware model by slug or name.
     pub hardware: Option<String>,
+    /// GPUs of the machine.
+    #[param(minimum = 1)]
     pub gpu_count: Option<i32>,
+    /// Name of the engine: `vllm`.
     pub engine: Option<String>,
+    /// Any spelling of a quantization.
     pub quantization: Option<String>,
     /// Handle of the uploader.
     pub by: Option<String>,
+    /// The verdict.
     pub status: Option<Verdict>,
+    /// Default: `newest`.
     pub sort: Option<RunSort>,
     #[serde(default)]
     #[param(inline)]
@@ -73,6 +80,9 @@ fn place(row: &RunRow, sort: RunSort) -> RunPlace {
 }
 
 async fn filter(conn: &mut Conn, query: &RunListQuery) -> Result<RunFilter> {
+    if query.gpu_count.is_some_and(|count| count < 1) {
+        return Err(Error::invalid("?gpu_count", "out_of_range", "gpu_count is at least 1."));
+    }
     let catalog = Catalog::builtin();
     let hardware = match &query.hardware {
         Some(name) => Some(crate::catalog::service::hardware_input("?hardware", name, None)?.slug.clone()),
@@ -156,6 +166,31 @@ pub async fn fetch(ctx: &Ctx, id: RunId) -> Result<RunView> {
     view(&mut conn, run).await
 }
 
+/// How many runs of the same model, and of the same hardware, stand beside one.
+const RELATED_MAX: i64 = 6;
+
+/// One run, with the runs to compare it with.
+///
+/// # Errors
+/// `not_found`.
+pub async fn fetch_with_related(ctx: &Ctx, id: RunId) -> Result<RunWithRelated> {
+    let mut conn = ctx.db.conn().await?;
+    let row = queries::run_fetch(&mut conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
+    let (model_slug, quantization, hardware_slug) = (row.model_slug.clone(), row.quantization.clone(), row.hardware_slug.clone());
+    let run = view(&mut conn, row).await?;
+    let cell = comparison_cell(&run.decode);
+    let filter = RelatedFilter {
+        id,
+        model_slug: model_slug.as_deref(),
+        quantization: quantization.as_deref(),
+        hardware_slug: hardware_slug.as_deref(),
+        context_tokens: cell.and_then(|cell| i32::try_from(cell.context_tokens).ok()).unwrap_or(0),
+        concurrency: cell.and_then(|cell| i32::try_from(cell.concurrency).ok()).unwrap_or(1),
+    };
+    let related = queries::run_list_related(&mut conn, &filter, RELATED_MAX).await?;
+    Ok(RunWithRelated { run, quantization, related })
+}
+
 /// The redacted document: the very bytes that `document_sha256` and the verdict stand on.
 ///
 /// # Errors
@@ -169,7 +204,7 @@ pub async fn document(ctx: &Ctx, id: RunId) -> Result<Vec<u8>> {
 
 pub(super) async fn view(conn: &mut Conn, run: Run) -> Result<RunView> {
     let handles = identity::service::account_summaries(conn, &[run.account_id]).await?;
-    let detail: RunDetail = serde_json::from_value(run.detail.clone()).map_err(Error::internal)?;
+    let detail: RunDetail = run.detail.read()?;
     let status = verdict(&run.status)?;
     let standing = queries::standing_fetch(conn, run.id).await?;
     let remeasurements = match standing.remeasurements {

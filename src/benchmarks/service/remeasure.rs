@@ -92,7 +92,7 @@ fn reference(run: &Run) -> Result<Reference> {
 }
 
 fn detail(run: &Run) -> Result<RunDetail> {
-    serde_json::from_value(run.detail.clone()).map_err(Error::internal)
+    run.detail.read()
 }
 
 /// Queues one; when another is open, that one.

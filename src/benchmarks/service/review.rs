@@ -52,6 +52,8 @@ pub async fn review_queue(ctx: &Ctx, query: &ReviewQueueQuery, after: Option<Run
 #[serde(deny_unknown_fields)]
 pub struct ReviewRequest {
     pub decision: ReviewDecision,
+    /// Public. 3 to 1000 characters.
+    #[schema(min_length = 3, max_length = 1000)]
     pub reason: String,
 }
 

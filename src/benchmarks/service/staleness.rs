@@ -99,7 +99,7 @@ async fn ask(ctx: &Ctx, machine: &Machine) -> Option<Identity> {
 
 /// None for a row whose detail this program cannot read: it says nothing that could be contradicted.
 fn detail(run: &Run) -> Option<RunDetail> {
-    serde_json::from_value(run.detail.clone()).ok()
+    run.detail.read().ok()
 }
 
 /// Adds what is new to the reasons; the deadline stays that of the first.

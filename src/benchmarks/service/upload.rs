@@ -27,7 +27,7 @@ use crate::{
     base::{Code, Error, FieldError, Result, id::RunId},
     catalog::{Catalog, ModelMatch},
     ctx::Ctx,
-    db::{Conn, Tx},
+    db::{Conn, JsonText, Tx},
     identity::Caller,
     machines::{self, model::Machine},
 };
@@ -169,7 +169,7 @@ fn upload_key(caller: &Caller, incoming: &Incoming) -> Result<String> {
         fields.machine_id.map(|m| m.to_string()).unwrap_or_default(),
         fields.challenge_id.map(|c| c.to_string()).unwrap_or_default(),
         claim,
-        fields.visibility.as_str().to_owned(),
+        fields.visibility.unwrap_or_default().as_str().to_owned(),
         incoming.original_sha256.clone(),
     ];
     Ok(sha256_hex(parts.join("\n").as_bytes()))
@@ -362,7 +362,7 @@ fn row(
         challenge_id: challenge.map(|c| c.id),
         status: assessment.verdict.as_str().to_owned(),
         evidence_level: level.as_str().to_owned(),
-        visibility: fields.visibility.as_str().to_owned(),
+        visibility: fields.visibility.unwrap_or_default().as_str().to_owned(),
         model_slug: model.map(|m| m.slug.clone()),
         publisher: model.map(|m| m.publisher.clone()),
         model_name,
@@ -376,7 +376,7 @@ fn row(
             .filter(|s| !s.is_empty())
             .collect::<Vec<_>>()
             .join(" · "),
-        detail: serde_json::to_value(&detail).map_err(Error::internal)?,
+        detail: JsonText::of(&detail)?,
         rules_version: assessment.rules_version.to_owned(),
         document_sha256: assessment.document_sha256.clone(),
         decode_single_tokens_per_second: best.single,

@@ -131,7 +131,7 @@ pub(super) fn running_url(data_dir: &Path) -> Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at(&lock)(error)),
     };
-    match file.try_lock_shared() {
+    match for_a_moment(|| file.try_lock_shared(), || data_dir.join("url").exists()) {
         Ok(()) => Ok(None),
         Err(TryLockError::Error(error)) => Err(at(&lock)(error)),
         Err(TryLockError::WouldBlock) => {
@@ -149,7 +149,7 @@ pub(super) fn running_url(data_dir: &Path) -> Result<Option<String>> {
 fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(at(&path))?;
-    match try_lock_for_a_moment(&file) {
+    match for_a_moment(|| file.try_lock(), || false) {
         Ok(()) => {}
         Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
         Err(TryLockError::WouldBlock) => {
@@ -167,15 +167,18 @@ fn lock(dir: &Path) -> Result<File> {
 }
 
 /// A program that another thread starts holds a copy of every open file between its fork and its exec, and so a lock that was just given back.
-fn try_lock_for_a_moment(file: &File) -> std::result::Result<(), TryLockError> {
+fn for_a_moment(
+    try_lock: impl Fn() -> std::result::Result<(), TryLockError>,
+    is_settled: impl Fn() -> bool,
+) -> std::result::Result<(), TryLockError> {
     const TRIES: u32 = 20;
     for _ in 0..TRIES {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(50)),
+        match try_lock() {
+            Err(TryLockError::WouldBlock) if !is_settled() => std::thread::sleep(Duration::from_millis(50)),
             other => return other,
         }
     }
-    file.try_lock()
+    try_lock()
 }
 
 fn located(named: &Path) -> Result<PathBuf> {

@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, Responder, delete, get, patch, post};
 
 use super::{ListQuery, binding};
 use crate::{
-    base::{Result, id::InvitationId},
+    base::{Result, id::InvitationId, shape::HandleText},
     ctx::Ctx,
     identity::{
         extract::{Auth, MaybeAuth},
@@ -41,7 +41,7 @@ pub async fn organization_create(auth: Auth<scope::Session>, body: Json<CreateOr
 /// Read an organization
 ///
 /// Public; with the caller's role for who belongs to it.
-#[utoipa::path(tag = "Organizations", params(("handle" = String, Path)), responses((status = 200, body = OrganizationView), NotFoundProblem),
+#[utoipa::path(tag = "Organizations", params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`")), responses((status = 200, body = OrganizationView), NotFoundProblem),
     security((), ("bearer" = [])))]
 #[get("/api/v1/organizations/{handle}")]
 pub async fn organization_show(auth: MaybeAuth<scope::AccountRead>, handle: Path<String>, ctx: Ctx) -> Result<impl Responder> {
@@ -50,7 +50,7 @@ pub async fn organization_show(auth: MaybeAuth<scope::AccountRead>, handle: Path
 }
 
 /// Change an organization
-#[utoipa::path(tag = "Organizations", request_body = UpdateOrganization, params(("handle" = String, Path)),
+#[utoipa::path(tag = "Organizations", request_body = UpdateOrganization, params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`")),
     responses((status = 200, body = OrganizationView), AuthProblems, NotFoundProblem, InputProblems), security(("bearer" = [])))]
 #[patch("/api/v1/organizations/{handle}")]
 pub async fn organization_update(
@@ -63,7 +63,7 @@ pub async fn organization_update(
 }
 
 /// List members
-#[utoipa::path(tag = "Organizations", params(("handle" = String, Path), ListQuery),
+#[utoipa::path(tag = "Organizations", params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`"), ListQuery),
     responses((status = 200, body = Page<MemberView>), AuthProblems, NotFoundProblem, QueryProblems), security(("bearer" = [])))]
 #[get("/api/v1/organizations/{handle}/members")]
 pub async fn member_list(
@@ -83,7 +83,7 @@ pub async fn member_list(
 /// Change a member's role
 ///
 /// Owners give and take every role, admins every role but owner's. The last owner stays.
-#[utoipa::path(tag = "Organizations", request_body = SetRole, params(("handle" = String, Path), ("member" = String, Path, description = "Handle of the member")),
+#[utoipa::path(tag = "Organizations", request_body = SetRole, params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`"), ("member" = HandleText, Path, description = "Handle of the member, with or without `@`")),
     responses((status = 200, body = MemberView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems), security(("bearer" = [])))]
 #[patch("/api/v1/organizations/{handle}/members/{member}")]
 pub async fn member_update(
@@ -99,7 +99,7 @@ pub async fn member_update(
 /// Remove a member, or leave
 ///
 /// Ends at once what they could do for the organization, and the keys they made for it.
-#[utoipa::path(tag = "Organizations", params(("handle" = String, Path), ("member" = String, Path, description = "Handle of the member")),
+#[utoipa::path(tag = "Organizations", params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`"), ("member" = HandleText, Path, description = "Handle of the member, with or without `@`")),
     responses((status = 204), AuthProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
 #[delete("/api/v1/organizations/{handle}/members/{member}")]
 pub async fn member_remove(auth: Auth<scope::Session>, path: Path<(String, String)>, ctx: Ctx) -> Result<impl Responder> {
@@ -109,7 +109,7 @@ pub async fn member_remove(auth: Auth<scope::Session>, path: Path<(String, Strin
 }
 
 /// List open invitations
-#[utoipa::path(tag = "Organizations", params(("handle" = String, Path), ListQuery),
+#[utoipa::path(tag = "Organizations", params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`"), ListQuery),
     responses((status = 200, body = Page<InvitationView>), AuthProblems, NotFoundProblem, QueryProblems), security(("bearer" = [])))]
 #[get("/api/v1/organizations/{handle}/invitations")]
 pub async fn invitation_list(
@@ -129,7 +129,7 @@ pub async fn invitation_list(
 /// Invite somebody
 ///
 /// By handle, or by e-mail address whether it has an account yet or not. The invitation is open for 14 days.
-#[utoipa::path(tag = "Organizations", request_body = CreateInvitation, params(("handle" = String, Path)),
+#[utoipa::path(tag = "Organizations", request_body = CreateInvitation, params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`")),
     responses((status = 201, body = InvitationView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems), security(("bearer" = [])))]
 #[post("/api/v1/organizations/{handle}/invitations")]
 pub async fn invitation_create(
@@ -144,7 +144,7 @@ pub async fn invitation_create(
 /// Accept an invitation
 ///
 /// By the invited person, who then is a member.
-#[utoipa::path(tag = "Organizations", params(("handle" = String, Path), ("id" = InvitationId, Path)),
+#[utoipa::path(tag = "Organizations", params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`"), ("id" = InvitationId, Path, description = "An invitation")),
     responses((status = 200, body = OrganizationView), AuthProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
 #[post("/api/v1/organizations/{handle}/invitations/{id}/accept")]
 pub async fn invitation_accept(auth: Auth<scope::Session>, path: Path<(String, InvitationId)>, ctx: Ctx) -> Result<impl Responder> {
@@ -155,7 +155,7 @@ pub async fn invitation_accept(auth: Auth<scope::Session>, path: Path<(String, I
 /// Take an invitation back
 ///
 /// Taking it back twice is no error.
-#[utoipa::path(tag = "Organizations", params(("handle" = String, Path), ("id" = InvitationId, Path)),
+#[utoipa::path(tag = "Organizations", params(("handle" = HandleText, Path, description = "Handle of the organization, with or without `@`"), ("id" = InvitationId, Path, description = "An invitation")),
     responses((status = 204), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
 #[delete("/api/v1/organizations/{handle}/invitations/{id}")]
 pub async fn invitation_revoke(auth: Auth<scope::Session>, path: Path<(String, InvitationId)>, ctx: Ctx) -> Result<impl Responder> {

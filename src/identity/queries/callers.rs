@@ -10,7 +10,7 @@ use crate::{
         id::{AccountId, ApiKeyId, SessionId},
     },
     db::{
-        Conn,
+        Conn, KeptDsl,
         schema::{accounts, api_keys, memberships, sessions},
     },
     identity::{
@@ -90,6 +90,7 @@ pub async fn key_mark_used(conn: &mut Conn, caller: &KeyCaller, now: DateTime<Ut
     let stale = api_keys::last_used_at.is_null().or(api_keys::last_used_at.le(now - USE_MARK));
     diesel::update(api_keys::table.filter(api_keys::id.eq(caller.key_id)).filter(stale))
         .set(api_keys::last_used_at.eq(now))
+        .kept()
         .execute(conn)
         .await?;
     Ok(())
@@ -102,6 +103,7 @@ pub async fn session_mark_used(conn: &mut Conn, id: SessionId, caller: &SessionC
     }
     diesel::update(sessions::table.filter(sessions::id.eq(id)).filter(sessions::last_used_at.le(now - USE_MARK)))
         .set(sessions::last_used_at.eq(now))
+        .kept()
         .execute(conn)
         .await?;
     Ok(())

@@ -14,6 +14,7 @@ use crate::{
         clock::Clock,
         id::{AccountId, SessionId},
         secret::Secret,
+        shape::NameText,
     },
     ctx::Ctx,
     db::{Conn, Db, Tx},
@@ -246,6 +247,7 @@ pub(super) async fn signed_in_account(ctx: &Ctx, conn: &mut Conn, user: AccountI
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateAccount {
+    #[schema(value_type = Option<NameText>)]
     pub display_name: Option<String>,
 }
 

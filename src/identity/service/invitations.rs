@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::organizations::{managed_organization, organization_by_handle};
 use crate::{
-    base::{Code, Error, FieldError, Result, id::InvitationId, secret::Secret},
+    base::{Code, Error, FieldError, Result, id::InvitationId, secret::Secret, shape::HandleText},
     ctx::Ctx,
     db::{Conn, Tx},
     identity::{
@@ -36,6 +36,8 @@ fn no_invitation() -> Error {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateInvitation {
+    /// Of a person; give this or `email`.
+    #[schema(value_type = Option<HandleText>)]
     pub handle: Option<String>,
     #[schema(value_type = Option<String>, format = "email")]
     pub email: Option<Secret<String>>,

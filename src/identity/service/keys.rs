@@ -11,7 +11,9 @@ use super::accounts::account_summaries;
 use crate::{
     base::{
         Code, Error, FieldError, Result,
+        given::optional_instant,
         id::{AccountId, ApiKeyId},
+        shape::NameText,
     },
     ctx::Ctx,
     db::{Conn, Tx},
@@ -35,11 +37,13 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
     /// 1 to 80 characters.
+    #[schema(value_type = NameText)]
     pub name: String,
     /// What the key may do. An empty list allows nothing. `x:write` contains `x:read`.
     #[schema(value_type = Vec<Scope>)]
     pub scopes: Vec<String>,
     /// Without it the key lives until it is revoked, or as long as the key that makes it.
+    #[serde(default, deserialize_with = "optional_instant")]
     pub expires_at: Option<DateTime<Utc>>,
 }
 

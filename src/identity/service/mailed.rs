@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::registration::Mailed;
 use crate::{
-    base::{Error, Result, id::AccountId, secret::Secret},
+    base::{Error, Result, id::AccountId, secret::Secret, shape::TokenText},
     ctx::Ctx,
     db::Tx,
     identity::{
@@ -37,7 +37,7 @@ pub async fn request_confirmation(ctx: &Ctx, caller: &Caller) -> Result<Mailed> 
 #[serde(deny_unknown_fields)]
 pub struct ConfirmEmail {
     /// From the mailed link.
-    #[schema(value_type = String)]
+    #[schema(value_type = TokenText)]
     pub token: Secret<String>,
 }
 

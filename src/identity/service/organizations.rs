@@ -9,6 +9,7 @@ use crate::{
     base::{
         Code, Error, Result,
         id::{AccountId, account_text},
+        shape::{HandleText, NameText},
     },
     ctx::Ctx,
     db::{Conn, Tx},
@@ -77,9 +78,10 @@ fn member_view(member: Member) -> Result<MemberView> {
 #[serde(deny_unknown_fields)]
 pub struct CreateOrganization {
     /// 3 to 39 letters a-z, digits and single hyphens; one namespace with people.
-    #[schema(min_length = 3, max_length = 39)]
+    #[schema(value_type = HandleText)]
     pub handle: String,
     /// Default: the handle.
+    #[schema(value_type = Option<NameText>)]
     pub display_name: Option<String>,
 }
 
@@ -131,6 +133,7 @@ pub async fn organization(conn: &mut Conn, caller: Option<&Caller>, handle: &str
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateOrganization {
+    #[schema(value_type = Option<NameText>)]
     pub display_name: Option<String>,
 }
 

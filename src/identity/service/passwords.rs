@@ -11,6 +11,7 @@ use crate::{
         Code, Error, Result,
         id::{AccountId, account_text},
         secret::Secret,
+        shape::TokenText,
     },
     ctx::Ctx,
     db::Tx,
@@ -96,7 +97,7 @@ pub async fn request_reset(ctx: &Ctx, form: RequestReset) -> Result<Mailed> {
 #[serde(deny_unknown_fields)]
 pub struct ResetPassword {
     /// From the mailed link.
-    #[schema(value_type = String)]
+    #[schema(value_type = TokenText)]
     pub token: Secret<String>,
     /// 8 to 256 characters.
     #[schema(value_type = String, min_length = 8, max_length = 256)]

@@ -11,7 +11,12 @@ use uuid::Uuid;
 
 use super::sessions;
 use crate::{
-    base::{Error, FieldError, Result, id::AccountId, secret::Secret},
+    base::{
+        Error, FieldError, Result,
+        id::AccountId,
+        secret::Secret,
+        shape::{HandleText, NameText, TokenText},
+    },
     config::Mode,
     ctx::Ctx,
     db::Tx,
@@ -42,9 +47,10 @@ pub struct Register {
     #[schema(value_type = String, min_length = 8, max_length = 256)]
     pub password: Secret<String>,
     /// 3 to 39 letters a-z, digits and single hyphens.
-    #[schema(min_length = 3, max_length = 39)]
+    #[schema(value_type = HandleText)]
     pub handle: String,
     /// Default: the handle.
+    #[schema(value_type = Option<NameText>)]
     pub display_name: Option<String>,
 }
 
@@ -59,6 +65,7 @@ pub enum Registered {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Mailed {
     /// Always `mailed`.
+    #[schema(pattern = "^mailed$")]
     pub status: &'static str,
     pub detail: &'static str,
 }
@@ -168,9 +175,10 @@ async fn register_by_mail(ctx: &Ctx, checked: Checked, hash: String) -> Result<M
 #[serde(deny_unknown_fields)]
 pub struct ConfirmRegistration {
     /// From the mailed link.
-    #[schema(value_type = String)]
+    #[schema(value_type = TokenText)]
     pub token: Secret<String>,
     /// Another handle, when the first one has been taken meanwhile.
+    #[schema(value_type = Option<HandleText>)]
     pub handle: Option<String>,
 }
 

@@ -9,6 +9,7 @@ use crate::{
         Code, Error, Result,
         id::{AccountId, SessionId},
         secret::Secret,
+        shape::TokenText,
     },
     ctx::Ctx,
     db::Tx,
@@ -91,7 +92,7 @@ fn wrong_credentials() -> Error {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refresh {
-    #[schema(value_type = String)]
+    #[schema(value_type = TokenText)]
     pub refresh_token: Secret<String>,
 }
 
@@ -144,7 +145,7 @@ async fn exchange(ctx: &Ctx, tx: &mut Tx<'_>, sha256: &[u8]) -> Result<Refreshed
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Logout {
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<TokenText>)]
     pub refresh_token: Option<Secret<String>>,
 }
 

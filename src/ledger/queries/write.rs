@@ -12,7 +12,7 @@ use crate::{
         Error, Money, Result,
         id::{AccountId, HoldId, LedgerAccountId, RentalId, TransferId},
     },
-    db::{Conn, Tx, schema},
+    db::{Conn, KeptDsl, Tx, schema},
 };
 
 #[derive(Insertable)]
@@ -55,7 +55,7 @@ struct LockedRow {
 }
 
 async fn lock_existing(tx: &mut Tx<'_>, ids: &[LedgerAccountId]) -> Result<Vec<LockedRow>> {
-    Ok(sql_query(LOCK).bind::<Array<SqlUuid>, _>(ids).load(tx).await?)
+    Ok(sql_query(LOCK).bind::<Array<SqlUuid>, _>(ids).kept().load(tx).await?)
 }
 
 /// Locks ledger accounts in the order of their ids, opening those that do not exist, and returns their balances in that order.
@@ -107,7 +107,7 @@ pub(in super::super) async fn transfer_insert(tx: &mut Tx<'_>, request: &Transfe
         actor_id: request.actor.id(),
         business_at: request.business_at,
     };
-    let insert = diesel::insert_into(schema::transfers::table).values(row).on_conflict(schema::transfers::id).do_nothing();
+    let insert = diesel::insert_into(schema::transfers::table).values(row).on_conflict(schema::transfers::id).do_nothing().kept();
     Ok(insert.execute(tx).await? == 1)
 }
 
@@ -128,7 +128,7 @@ pub(in super::super) async fn posting_insert(
         .iter()
         .map(|posting| NewPosting { transfer_id: transfer, ledger_account_id: posting.account.id(), amount_micros: posting.amount })
         .collect();
-    diesel::insert_into(schema::postings::table).values(rows).execute(tx).await?;
+    diesel::insert_into(schema::postings::table).values(rows).kept().execute(tx).await?;
     Ok(())
 }
 
@@ -208,7 +208,7 @@ struct NewHold {
 /// Makes an empty hold; one that is there stays as it is.
 pub(in super::super) async fn hold_insert(tx: &mut Tx<'_>, request: &HoldRequest) -> Result<()> {
     let row = NewHold { id: request.id, account_id: request.account, rental_id: request.rental, expires_at: request.expires_at };
-    diesel::insert_into(schema::holds::table).values(row).on_conflict(schema::holds::id).do_nothing().execute(tx).await?;
+    diesel::insert_into(schema::holds::table).values(row).on_conflict(schema::holds::id).do_nothing().kept().execute(tx).await?;
     Ok(())
 }
 
@@ -232,7 +232,7 @@ pub(in super::super) async fn hold_list(conn: &mut Conn, ids: &[HoldId]) -> Resu
 pub(in super::super) async fn hold_close(tx: &mut Tx<'_>, id: HoldId) -> Result<()> {
     use schema::holds::dsl;
     let open = dsl::holds.filter(dsl::id.eq(id)).filter(dsl::state.eq("open"));
-    diesel::update(open).set(dsl::state.eq("closed")).execute(tx).await?;
+    diesel::update(open).set(dsl::state.eq("closed")).kept().execute(tx).await?;
     Ok(())
 }
 

@@ -1,198 +1,113 @@
-//! The search form: what was typed, kept as text whatever it is worth, and the search it makes. The address holds all of it.
+//! The search form: what its fields are called, what a fault means in them, and the conditions that they make.
 
-use super::super::{search::Search, service::ListingQuery, workload::parse_context};
+use super::super::workload::parse_context;
 use crate::{
-    base::{Code, Error, FieldError, Result, faults::Faults},
-    benchmarks::{Quantization, context_name},
+    base::{FieldError, Money},
+    benchmarks::Quantization,
     catalog::Catalog,
-    web::{Query, html},
+    web::html::{
+        Key, Messages,
+        form::{Condition, Form, Words},
+    },
 };
 
-pub(super) const PATH: &str = "/en/marketplace";
+pub(super) const WORDS: Words = Words { label, fault };
 /// What a workload is made of, and what makes no sense without one.
 pub(super) const WORKLOAD: [&str; 6] = ["model", "context", "concurrency", "min_tokens_per_second", "max_ttft_ms", "sort"];
-
-/// The fields that are not empty, as typed.
-#[derive(Clone)]
-pub(super) struct Form {
-    pairs: Vec<(String, String)>,
-    faults: Vec<FieldError>,
-    /// Names that an ambiguous one could mean: the field, and what to type.
-    pub candidates: Vec<String>,
-}
-
-/// A condition in force, and the address of the search without it.
-pub(super) struct Condition {
-    pub text: String,
-    pub without: String,
-}
-
-/// A fault as the summary shows it; the label is empty for what is no field of the form.
-pub(super) struct Said {
-    pub name: String,
-    pub label: &'static str,
-    pub text: String,
-}
+/// What does not narrow the search.
+const NOT_NARROWING: [&str; 4] = ["sort", "limit", "cursor", "include_unavailable"];
+/// Conditions of one field each, in the order of the form.
+const SINGLE: [&str; 9] =
+    ["quantization", "min_tokens_per_second", "max_ttft_ms", "hardware", "gpu_count", "vram_gib", "region", "max_price", "by"];
 
 /// What stands above the field.
-pub(super) fn label(name: &str) -> &'static str {
-    match name {
-        "model" => "Model",
-        "quantization" => "Quantization",
-        "context" => "Context",
-        "concurrency" => "Users at once",
-        "min_tokens_per_second" => "At least, per user",
-        "max_ttft_ms" => "First token within",
-        "hardware" => "GPU",
-        "gpu_count" => "GPUs",
-        "vram_gib" => "VRAM of one",
-        "region" => "Region",
-        "max_price" => "Price at most",
-        "by" => "Host",
-        "sort" => "Sort by",
-        _ => "",
-    }
+fn label(name: &str) -> Option<Key> {
+    Some(match name {
+        "model" => Key("field-model"),
+        "quantization" => Key("quantization"),
+        "context" => Key("context"),
+        "concurrency" => Key("field-users"),
+        "min_tokens_per_second" => Key("field-min-speed"),
+        "max_ttft_ms" => Key("field-max-ttft"),
+        "hardware" => Key("field-gpu"),
+        "gpu_count" => Key("field-gpus"),
+        "vram_gib" => Key("field-vram"),
+        "region" => Key("region"),
+        "max_price" => Key("field-max-price"),
+        "by" => Key("field-host"),
+        "sort" => Key("field-sort"),
+        _ => return None,
+    })
 }
 
-impl Form {
-    pub fn of(given: &[(String, String)]) -> Self {
-        let typed = given.iter().map(|(name, value)| (name.clone(), value.trim().to_owned()));
-        Self { pairs: typed.filter(|(_, value)| !value.is_empty()).collect(), faults: Vec::new(), candidates: Vec::new() }
-    }
-
-    pub fn value(&self, name: &str) -> &str {
-        self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-    }
-
-    pub fn has(&self, name: &str) -> bool {
-        !self.value(name).is_empty()
-    }
-
-    pub fn has_workload(&self) -> bool {
-        ["model", "context", "concurrency"].iter().all(|name| self.has(name))
-    }
-
-    /// Whether anything narrows the search.
-    pub fn is_narrowed(&self) -> bool {
-        self.pairs.iter().any(|(name, _)| !["sort", "limit", "cursor", "include_unavailable"].contains(&name.as_str()))
-    }
-
-    /// The search that the fields make.
-    ///
-    /// # Errors
-    /// `invalid_input` with every value that is not of its field's type, and with what is wrong with the others.
-    pub fn query(&self) -> Result<Query<ListingQuery>> {
-        let mut faults = Faults::default();
-        let mut readable = Vec::new();
-        for (name, value) in &self.pairs {
-            let read = faults.take(Query::<ListingQuery>::parse(PATH, &encoded([(name, value)])));
-            readable.extend(read.map(|_| (name, value)));
-        }
-        let query = Query::<ListingQuery>::parse(PATH, &encoded(readable.iter().copied()))?;
-        if readable.len() < self.pairs.len() {
-            faults.take(Search::check(&query));
-        }
-        faults.finish()?;
-        Ok(query)
-    }
-
-    /// Keeps what is wrong beside the fields; any other error comes back.
-    pub fn refuse(&mut self, error: Error) -> Result<()> {
-        if error.code() != Code::InvalidInput {
-            return Err(error);
-        }
-        for fault in error.fields() {
-            // What follows from a field that could not be read says nothing new about it.
-            if !self.faults.iter().any(|known| known.pointer == fault.pointer) {
-                self.faults.push(fault.clone());
-            }
-        }
-        let names = error.extra().get("candidates").and_then(|all| all.as_array()).into_iter().flatten();
-        self.candidates = names.filter_map(|one| one.get("name")?.as_str().map(str::to_owned)).collect();
-        Ok(())
-    }
-
-    /// What to write under the field; empty when it is fine.
-    pub fn fault(&self, name: &str) -> String {
-        let own = self.faults.iter().find(|fault| fault.pointer.strip_prefix('?') == Some(name));
-        own.map(|fault| said(name, fault)).unwrap_or_default()
-    }
-
-    /// Every fault with the field it belongs to, which may be none of the form's.
-    pub fn all_faults(&self) -> Vec<Said> {
-        let said = |fault: &FieldError| {
-            let name = fault.pointer.trim_start_matches('?').to_owned();
-            Said { label: label(&name), text: said(&name, fault), name }
-        };
-        self.faults.iter().map(said).collect()
-    }
-
-    /// The same search with other values; an empty one leaves the field out. It begins at the first page.
-    pub fn with(&self, changes: &[(&str, &str)]) -> Self {
-        let is_changed = |name: &str| name == "cursor" || changes.iter().any(|(changed, _)| *changed == name);
-        let kept = self.pairs.iter().filter(|(name, _)| !is_changed(name)).cloned();
-        let added = changes.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Self { pairs: kept.chain(added).collect(), faults: Vec::new(), candidates: Vec::new() }
-    }
-
-    pub fn address(&self) -> String {
-        html::address(PATH, self.pairs.iter().map(|(name, value)| (name, value)))
-    }
-
-    fn without(&self, names: &[&str]) -> Self {
-        let changes: Vec<(&str, &str)> = names.iter().map(|name| (*name, "")).collect();
-        self.with(&changes)
-    }
-
-    /// What is asked, each with the search that asks for all but that.
-    pub fn conditions(&self) -> Vec<(Condition, Self)> {
-        let mut all = Vec::new();
-        if self.has_workload() {
-            let context = parse_context(self.value("context")).and_then(|tokens| u64::try_from(tokens).ok());
-            let context = context.map_or_else(|| self.value("context").to_owned(), context_name);
-            let users = if self.value("concurrency") == "1" { "user" } else { "users" };
-            let text = format!("{} at {context} context, {} {users}", self.value("model"), self.value("concurrency"));
-            all.push((text, self.without(&WORKLOAD)));
-        }
-        let single =
-            ["quantization", "min_tokens_per_second", "max_ttft_ms", "hardware", "gpu_count", "vram_gib", "region", "max_price", "by"];
-        let given = single.iter().filter(|name| self.has(name));
-        all.extend(given.map(|name| (said_condition(name, self.value(name)), self.without(&[name]))));
-        all.into_iter().map(|(text, form)| (Condition { text, without: form.address() }, form)).collect()
-    }
+/// A fault in the words of the form.
+fn fault(t: Messages, name: &str, fault: &FieldError) -> Option<String> {
+    let key = match (fault.code.as_ref(), name) {
+        ("unknown_field", _) => return Some(t.with("fault-unknown-field", &[("name", name.into())])),
+        ("needs_workload", _) => Key("fault-needs-workload"),
+        ("missing_field", _) => Key("fault-part-of-workload"),
+        ("duplicate_field", _) => return None,
+        ("ambiguous_name", _) => Key("fault-ambiguous"),
+        (_, "concurrency") => Key("fault-users"),
+        (_, "gpu_count") => Key("fault-whole-number"),
+        (_, "vram_gib" | "min_tokens_per_second" | "max_ttft_ms") => Key("fault-positive-number"),
+        (_, "max_price") => Key("fault-amount"),
+        (_, "region") => Key("fault-region"),
+        (_, "context") => Key("fault-context"),
+        ("unknown_hardware", _) => Key("fault-hardware"),
+        _ => return None,
+    };
+    Some(t.text(key).into_owned())
 }
 
-fn encoded<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> String {
-    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+pub(super) fn has_workload(form: &Form) -> bool {
+    ["model", "context", "concurrency"].iter().all(|name| form.has(name))
 }
 
-fn said_condition(name: &str, value: &str) -> String {
+/// Whether anything narrows the search.
+pub(super) fn is_narrowed(form: &Form) -> bool {
+    form.has_more_than(&NOT_NARROWING)
+}
+
+/// What is asked, each with the search that asks for all but that.
+pub(super) fn conditions(t: Messages, form: &Form) -> Vec<(String, Form)> {
+    let mut all = Vec::new();
+    if has_workload(form) {
+        all.push((workload(t, form), form.without(&WORKLOAD)));
+    }
+    let given = SINGLE.iter().filter(|name| form.has(name));
+    all.extend(given.map(|name| (condition(t, name, form.value(name)), form.without(&[name]))));
+    all
+}
+
+pub(super) fn as_links(conditions: &[(String, Form)]) -> Vec<Condition> {
+    conditions.iter().map(|(text, form)| Condition { text: text.clone(), without: form.address() }).collect()
+}
+
+/// `Nemotron-Cascade-2-30B-A3B at 16K context, 8 users`.
+pub(super) fn workload(t: Messages, form: &Form) -> String {
+    let context = parse_context(form.value("context")).and_then(|tokens| u64::try_from(tokens).ok());
+    let context = context.map_or_else(|| form.value("context").to_owned(), |tokens| t.context(tokens));
+    let users = form.value("concurrency").parse::<u32>().unwrap_or(0);
+    let model = Catalog::builtin().model(form.value("model")).map_or_else(|| form.value("model").to_owned(), |row| row.name.clone());
+    t.with("condition-workload", &[("model", model.into()), ("context", context.into()), ("users", users.into())])
+}
+
+pub(super) fn condition(t: Messages, name: &str, value: &str) -> String {
+    let number = |value: &str| t.digits(value);
     match name {
         "quantization" => Quantization::parse(value).name().to_owned(),
-        "min_tokens_per_second" => format!("≥ {value} tok/s per user"),
-        "max_ttft_ms" => format!("TTFT ≤ {value} ms"),
+        "min_tokens_per_second" => t.with("condition-min-speed", &[("speed", number(value).into())]),
+        "max_ttft_ms" => t.with("condition-max-ttft", &[("ms", number(value).into())]),
         "hardware" => Catalog::builtin().hardware(value).map_or_else(|| value.to_owned(), |row| row.name.clone()),
-        "gpu_count" if value == "1" => "1 GPU".to_owned(),
-        "gpu_count" => format!("{value} GPUs"),
-        "vram_gib" => format!("{value} GiB a GPU"),
-        "region" => format!("region {value}"),
-        "max_price" => format!("≤ $ {value} per hour"),
-        "by" => format!("by @{}", value.trim_start_matches('@')),
+        "gpu_count" => value.parse::<u32>().map_or_else(|_| value.to_owned(), |count| t.with("condition-gpus", &[("count", count.into())])),
+        "vram_gib" => t.with("condition-vram", &[("gib", number(value).into())]),
+        "region" => t.with("condition-region", &[("region", value.into())]),
+        "max_price" => {
+            let price = value.parse::<Money>().map_or_else(|_| value.to_owned(), |price| t.money(price));
+            t.with("condition-max-price", &[("price", price.into())])
+        }
+        "by" => t.with("condition-by", &[("handle", format!("@{}", value.trim_start_matches('@')).into())]),
         _ => value.to_owned(),
-    }
-}
-
-/// A fault in the words of the form. What a workload lacks is said by the search itself.
-fn said(name: &str, fault: &FieldError) -> String {
-    let is_value = !["needs_workload", "missing_field", "duplicate_field"].contains(&fault.code.as_ref());
-    match name {
-        "concurrency" if is_value => "Enter a whole number from 1 to 4,096.".to_owned(),
-        "gpu_count" if is_value => "Enter a whole number, at least 1.".to_owned(),
-        "vram_gib" | "min_tokens_per_second" | "max_ttft_ms" if is_value => "Enter a number above 0.".to_owned(),
-        "max_price" if is_value => "Enter an amount in dollars, such as 0.50.".to_owned(),
-        "region" if is_value => "Enter a country, optionally with a part of it: us or us-ca.".to_owned(),
-        "context" if is_value => "Enter tokens, such as 16384 or 16K.".to_owned(),
-        _ if fault.code == "unknown_field" => format!("The search has no field {name}."),
-        _ => fault.detail.clone(),
     }
 }

@@ -1,15 +1,20 @@
 //! Listings in the words and figures of their pages. Prices are shown exactly; only the price per million tokens is rounded, to three decimals.
 
+use std::borrow::Cow;
+
 use super::super::{
     model::{Badge, ListingView, Unavailable, WorkloadMatch},
     state::ListingState,
 };
 use crate::{
     base::{Money, money::MICROS_PER_UNIT},
-    benchmarks::{LevelMark, Quantization, StatusMark, context_name},
+    benchmarks::{LevelMark, Quantization, StatusMark, cell_name},
     catalog::Catalog,
-    web::html::figure,
+    web::html::{Key, Messages, Reader},
 };
+
+/// Names and values of a block.
+type Rows = Vec<(Cow<'static, str>, String)>;
 
 /// A listing in the list of results.
 pub(super) struct Row {
@@ -24,7 +29,7 @@ pub(super) struct Row {
     pub status: Option<StatusMark>,
     pub level: LevelMark,
     /// Why it cannot be rented now, in two words.
-    pub obstacle: Option<&'static str>,
+    pub obstacle: Option<Cow<'static, str>>,
 }
 
 pub(super) struct RunLink {
@@ -38,36 +43,39 @@ pub(super) struct Measured {
     pub run: String,
     pub cell: String,
     pub total: String,
+    /// With its words.
     pub per_user: String,
     pub ttft: String,
+    /// With its words.
     pub warm_ttft: String,
     pub per_million: String,
     /// Length of the price's bar, in percent of the dearest on the page.
     pub share: String,
 }
 
-pub(super) fn rows(listings: &[ListingView]) -> Vec<Row> {
+pub(super) fn rows(reader: &Reader, listings: &[ListingView]) -> Vec<Row> {
     let prices = listings.iter().filter_map(|l| l.matched.as_ref()?.price_per_million_output_tokens);
     let dearest = prices.max().unwrap_or(Money::ZERO);
-    listings.iter().map(|listing| row(listing, dearest)).collect()
+    listings.iter().map(|listing| row(reader, listing, dearest)).collect()
 }
 
-fn row(listing: &ListingView, dearest: Money) -> Row {
+fn row(reader: &Reader, listing: &ListingView, dearest: Money) -> Row {
+    let t = reader.t;
     Row {
-        path: format!("/en/listings/{}", listing.id),
+        path: format!("{}/{}", reader.path_of("listings"), listing.id),
         gpu: gpu(listing),
         by: listing.by.clone(),
-        vram: vram(listing),
-        region: listing.machine.region.clone().unwrap_or_else(|| "—".to_owned()),
-        price: listing.price_per_hour.to_string(),
-        run: run_link(listing),
-        measured: listing.matched.as_ref().map(|matched| measured(matched, dearest)),
-        status: listing.badge.map(status),
-        level: LevelMark::of(listing.run.as_ref().map_or("", |run| &run.evidence_level)),
+        vram: vram(t, listing),
+        region: listing.machine.region.clone().unwrap_or_else(|| t.count(None)),
+        price: t.money(listing.price_per_hour),
+        run: run_link(reader, listing),
+        measured: listing.matched.as_ref().map(|matched| measured(reader, matched, dearest)),
+        status: listing.badge.map(|badge| status(t, badge)),
+        level: LevelMark::of(t, listing.run.as_ref().map_or("", |run| &run.evidence_level)),
         obstacle: listing.unavailable_because.map(|because| match because {
-            Unavailable::Taken => "Taken now",
-            Unavailable::MachineSilent => "Not answering",
-            Unavailable::NotPublished | Unavailable::NotMeasured => "Not available",
+            Unavailable::Taken => t.text("obstacle-taken"),
+            Unavailable::MachineSilent => t.text("obstacle-silent"),
+            Unavailable::NotPublished | Unavailable::NotMeasured => t.text("obstacle-other"),
         }),
     }
 }
@@ -77,41 +85,38 @@ pub(super) fn gpu(listing: &ListingView) -> String {
 }
 
 /// Of each GPU, as the count stands beside the name.
-pub(super) fn vram(listing: &ListingView) -> String {
-    let each = if listing.machine.gpu_count > 1 { " each" } else { "" };
-    listing.machine.vram_gib.map_or_else(|| "—".to_owned(), |gib| format!("{}\u{a0}GiB{each}", figure(Some(gib), 0)))
+fn vram(t: Messages, listing: &ListingView) -> String {
+    let Some(gib) = listing.machine.vram_gib else { return t.count(None) };
+    let gib = t.figure(Some(gib), 0);
+    if listing.machine.gpu_count > 1 { t.with("memory-each", &[("gib", gib.into())]) } else { t.with("memory", &[("gib", gib.into())]) }
 }
 
-pub(super) const fn status(badge: Badge) -> StatusMark {
+pub(super) fn status(t: Messages, badge: Badge) -> StatusMark {
     match badge {
-        Badge::Measured => StatusMark::MEASURED,
-        Badge::Stale => StatusMark::STALE,
+        Badge::Measured => StatusMark::measured(t),
+        Badge::Stale => StatusMark::stale(t),
     }
 }
 
-pub(super) fn run_link(listing: &ListingView) -> Option<RunLink> {
+pub(super) fn run_link(reader: &Reader, listing: &ListingView) -> Option<RunLink> {
     let run = listing.run.as_ref()?;
     let model = Catalog::builtin().model(&run.model).map_or_else(|| run.model.clone(), |row| row.name.clone());
     let quantization = run.quantization.as_deref().map(|text| Quantization::parse(text).name().to_owned());
     let note: Vec<String> = quantization.into_iter().chain(run.engine.clone()).collect();
-    Some(RunLink { path: format!("/en/runs/{}", run.id), model, note: note.join(" · ") })
+    Some(RunLink { path: format!("{}/{}", reader.path_of("runs"), run.id), model, note: note.join(" · ") })
 }
 
-pub(super) fn cell_name(context_tokens: i32, concurrency: i32) -> String {
-    let context = u64::try_from(context_tokens).map_or_else(|_| context_tokens.to_string(), context_name);
-    format!("{context} × {concurrency}")
-}
-
-fn measured(matched: &WorkloadMatch, dearest: Money) -> Measured {
+fn measured(reader: &Reader, matched: &WorkloadMatch, dearest: Money) -> Measured {
+    let t = reader.t;
     let price = matched.price_per_million_output_tokens;
     Measured {
-        run: format!("/en/runs/{}", matched.run_id),
-        cell: cell_name(matched.cell.context_tokens, matched.cell.concurrency),
-        total: figure(Some(matched.cell.total_tokens_per_second), 1),
-        per_user: figure(Some(matched.tokens_per_second_per_user), 1),
-        ttft: figure(matched.cold_ttft_ms, 0),
-        warm_ttft: figure(matched.ttft_ms, 0),
-        per_million: price.map_or_else(|| "—".to_owned(), three_decimals),
+        run: format!("{}/{}", reader.path_of("runs"), matched.run_id),
+        cell: cell_name(t, u64::try_from(matched.cell.context_tokens).unwrap_or(0), u32::try_from(matched.cell.concurrency).unwrap_or(0)),
+        total: t.figure(Some(matched.cell.total_tokens_per_second), 1),
+        per_user: t.with("per-user", &[("speed", t.figure(Some(matched.tokens_per_second_per_user), 1).into())]),
+        ttft: t.figure(matched.cold_ttft_ms, 0),
+        warm_ttft: t.with("ttft-cached", &[("ms", t.figure(matched.ttft_ms, 0).into())]),
+        per_million: price.map_or_else(|| t.count(None), |price| t.digits(&three_decimals(price))),
         share: share(price.unwrap_or(Money::ZERO), dearest),
     }
 }
@@ -132,54 +137,76 @@ fn share(price: Money, dearest: Money) -> String {
 }
 
 /// Why it cannot be rented, when it cannot.
-pub(super) fn obstacle(listing: &ListingView) -> Option<String> {
+pub(super) fn obstacle(t: Messages, listing: &ListingView) -> Option<String> {
     if listing.available {
         return None;
     }
-    Some(match listing.state {
-        ListingState::Draft => "Not on the market yet.".to_owned(),
-        ListingState::Paused => "Its host has taken it off the market.".to_owned(),
-        ListingState::OffMarket => match &listing.off_market_reason {
-            Some(reason) => format!("Taken off the market: {}.", reason.replace('_', " ")),
-            None => "Taken off the market.".to_owned(),
-        },
+    let key = match listing.state {
+        ListingState::Draft => Key("obstacle-draft"),
+        ListingState::Paused => Key("obstacle-paused"),
+        ListingState::OffMarket => Key("obstacle-off-market"),
         ListingState::Published => match listing.unavailable_because {
-            Some(Unavailable::Taken) => "Taken now: another rental has the machine or has reserved it.".to_owned(),
-            Some(Unavailable::MachineSilent) => "Its machine has not answered for a quarter of an hour.".to_owned(),
-            _ => "Its evidence no longer holds.".to_owned(),
+            Some(Unavailable::Taken) => Key("obstacle-taken-detail"),
+            Some(Unavailable::MachineSilent) => Key("obstacle-silent-detail"),
+            _ => Key("obstacle-evidence"),
         },
+    };
+    let reason = listing.off_market_reason.as_deref().map(|reason| t.text(off_market_key(reason)));
+    Some(match reason {
+        Some(reason) => format!("{} {reason}", t.text(key)),
+        None => t.text(key).into_owned(),
     })
 }
 
+/// The conditions of `market::gate`, in a sentence each.
+fn off_market_key(code: &str) -> Key {
+    match code {
+        "account_closed" => Key("off-account-closed"),
+        "availability_ended" => Key("off-availability-ended"),
+        "endpoint_missing" | "endpoint_unreachable" | "engine_simulated" => Key("off-endpoint"),
+        "endpoint_changed" => Key("off-endpoint-changed"),
+        "hardware_changed" | "hardware_differs" => Key("off-hardware"),
+        "machine_deleted" => Key("off-machine-deleted"),
+        "run_expired" => Key("off-run-expired"),
+        "run_rejected" | "run_in_review" => Key("off-run-rejected"),
+        _ => Key("off-evidence"),
+    }
+}
+
 /// Names and values of what stands under the title.
-pub(super) fn hardware(listing: &ListingView) -> Vec<(&'static str, String)> {
+pub(super) fn hardware(t: Messages, listing: &ListingView) -> Rows {
     let machine = &listing.machine;
-    let gib = |gib: Option<f64>| gib.map(|v| format!("{} GiB", figure(Some(v), 0)));
+    let gib = |gib: Option<f64>| gib.map(|v| t.with("memory", &[("gib", t.figure(Some(v), 0).into())]));
     let rows = [
-        ("GPU", Some(gpu(listing))),
-        ("VRAM", machine.vram_gib.map(|_| vram(listing))),
-        ("CPU", machine.cpu.clone()),
-        ("RAM", gib(machine.ram_gib)),
-        ("Region", machine.region.clone()),
+        (Key("spec-gpu"), Some(gpu(listing))),
+        (Key("spec-vram"), machine.vram_gib.map(|_| vram(t, listing))),
+        (Key("spec-cpu"), machine.cpu.clone()),
+        (Key("spec-ram"), gib(machine.ram_gib)),
+        (Key("region"), machine.region.clone()),
     ];
-    rows.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
+    rows.into_iter().filter_map(|(name, value)| value.map(|value| (t.text(name), value))).collect()
 }
 
-pub(super) fn terms(listing: &ListingView) -> Vec<(&'static str, String)> {
-    let hours = |hours: i32| if hours == 1 { "1 hour".to_owned() } else { format!("{hours} hours") };
-    let at_least = if listing.min_hours > 0 { hours(listing.min_hours) } else { "None: billed to the second".to_owned() };
+pub(super) fn terms(t: Messages, listing: &ListingView) -> Rows {
+    let hours = |hours: i32| t.with("hours", &[("hours", hours.into())]);
+    let at_least = if listing.min_hours > 0 { hours(listing.min_hours) } else { t.text("terms-no-minimum").into_owned() };
     let rows = [
-        ("Price", Some(format!("$ {} per hour, for the whole machine", listing.price_per_hour))),
-        ("Billed at least", Some(at_least)),
-        ("At most", listing.max_hours.map(hours)),
-        ("Until", listing.available_until.map(|until| until.format("%Y-%m-%d %H:%M UTC").to_string())),
+        (Key("price"), Some(t.with("terms-price", &[("price", t.money(listing.price_per_hour).into())]))),
+        (Key("terms-at-least"), Some(at_least)),
+        (Key("terms-at-most"), listing.max_hours.map(hours)),
+        (Key("terms-until"), listing.available_until.as_ref().map(|until| t.instant(until))),
     ];
-    rows.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
+    rows.into_iter().filter_map(|(name, value)| value.map(|value| (t.text(name), value))).collect()
 }
 
-pub(super) fn reliability(listing: &ListingView) -> Vec<(&'static str, String)> {
+pub(super) fn reliability(t: Messages, listing: &ListingView) -> Rows {
     let machine = &listing.machine;
-    let seen = machine.last_seen_at.map_or_else(|| "never".to_owned(), |at| at.format("%Y-%m-%d %H:%M UTC").to_string());
-    let answer = if machine.is_answering { "Answered" } else { "Did not answer" };
-    vec![("Last probe", answer.to_owned()), ("Last seen", seen), ("Rentals not started", machine.start_failures.to_string())]
+    let seen = machine.last_seen_at.as_ref().map_or_else(|| t.text("never").into_owned(), |at| t.instant(at));
+    let answer = if machine.is_answering { Key("probe-answered") } else { Key("probe-silent") };
+    let failures = u64::try_from(machine.start_failures).unwrap_or(0);
+    vec![
+        (t.text("probe-last"), t.text(answer).into_owned()),
+        (t.text("probe-last-seen"), seen),
+        (t.text("start-failures"), t.count(Some(failures))),
+    ]
 }

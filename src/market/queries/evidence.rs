@@ -80,6 +80,7 @@ pub async fn listing_next_due(conn: &mut Conn, after: DateTime<Utc>) -> Result<O
 
 /// Notes which published listings have a machine that has been silent since `silent_since` or longer, and which no longer have.
 pub async fn listing_mark_silent(tx: &mut Tx<'_>, silent_since: DateTime<Utc>) -> Result<()> {
+    tx.note_public_change();
     diesel::sql_query(
         "UPDATE listings l SET is_silent = seen.is_silent
          FROM (SELECT p.id, coalesce(m.probe_failed_at <= $1, false) AS is_silent

@@ -6,7 +6,7 @@ mod search;
 
 pub use details::{listing_details, listing_list_own, run_list_of_machine};
 pub use evidence::{listing_list_of_run, listing_list_to_reassess, listing_mark_silent, listing_next_due};
-pub use search::{Found, listing_search};
+pub use search::{Found, listing_counts, listing_search};
 
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
@@ -17,12 +17,13 @@ use crate::{
         Result,
         id::{AccountId, ListingId, MachineId},
     },
-    db::{Conn, Tx, schema::listings},
+    db::{Conn, KeptDsl, Tx, schema::listings},
 };
 
 /// # Errors
 /// The violation of `listings_one_open` when the machine has an open listing.
 pub async fn listing_insert(tx: &mut Tx<'_>, listing: &Listing) -> Result<()> {
+    tx.note_public_change();
     diesel::insert_into(listings::table).values(listing).execute(&mut **tx).await?;
     Ok(())
 }
@@ -39,12 +40,21 @@ pub async fn listing_fetch(conn: &mut Conn, id: ListingId) -> Result<Option<List
 
 /// Writes a locked listing back.
 pub async fn listing_update(tx: &mut Tx<'_>, listing: &Listing) -> Result<()> {
-    diesel::update(listings::table.find(listing.id)).set(ListingChange::from(listing)).execute(&mut **tx).await?;
+    tx.note_public_change();
+    diesel::update(listings::table.find(listing.id)).set(ListingChange::from(listing)).kept().execute(&mut **tx).await?;
+    answers_refresh(tx, listing.id).await
+}
+
+/// What the listing answers to workloads follows its run, its price and its state.
+async fn answers_refresh(tx: &mut Tx<'_>, id: ListingId) -> Result<()> {
+    let refresh = diesel::sql_query("SELECT listing_answers_refresh(ARRAY[$1])").bind::<sql_types::Uuid, _>(id);
+    refresh.kept().execute(&mut **tx).await?;
     Ok(())
 }
 
 pub async fn listing_set_taken(tx: &mut Tx<'_>, id: ListingId, is_taken: bool) -> Result<()> {
-    diesel::update(listings::table.find(id)).set(listings::is_taken.eq(is_taken)).execute(&mut **tx).await?;
+    tx.note_public_change();
+    diesel::update(listings::table.find(id)).set(listings::is_taken.eq(is_taken)).kept().execute(&mut **tx).await?;
     Ok(())
 }
 
@@ -63,6 +73,7 @@ struct Flag {
 pub async fn account_is_closed(conn: &mut Conn, account: AccountId) -> Result<bool> {
     let row: Flag = diesel::sql_query("SELECT closed_at IS NOT NULL AS flag FROM accounts WHERE id = $1")
         .bind::<sql_types::Uuid, _>(account)
+        .kept()
         .get_result(conn)
         .await?;
     Ok(row.flag)

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     base::{Code, Error, Result, id::ListingId},
+    benchmarks::{self, model::RunView},
     ctx::Ctx,
     db::{Conn, OnConstraint, Tx},
     identity::Caller,
@@ -228,6 +229,19 @@ pub async fn show(ctx: &Ctx, caller: Option<&Caller>, id: ListingId) -> Result<L
     let visible = details.filter(|d| d.listing.state != ListingState::Draft.as_str() || is_owner(d.listing.account_id));
     let now = ctx.business_now(&mut conn).await?;
     ListingView::new(visible.ok_or_else(no_listing)?, None, &rules(ctx, now))
+}
+
+/// A listing as anybody may see it, with the run that backs it.
+///
+/// # Errors
+/// `not_found`.
+pub async fn show_with_run(ctx: &Ctx, id: ListingId) -> Result<(ListingView, Option<RunView>)> {
+    let listing = show(ctx, None, id).await?;
+    let run = match &listing.run {
+        Some(run) => Some(benchmarks::service::fetch(ctx, run.id).await?),
+        None => None,
+    };
+    Ok((listing, run))
 }
 
 /// The caller's listings in every state, newest first.

@@ -9,9 +9,9 @@ mod terms;
 pub use super::input::{CreateListing, CreateQuote, UpdateListing};
 pub use super::search::{ListingQuery, Sort};
 pub(super) use evidence::{next_due, reassess_changed, reassess_machine, reassess_run};
-pub use listings::{create, list_own, pause, publish, show, update};
+pub use listings::{create, list_own, pause, publish, show, show_with_run, update};
 pub use quotes::{create_quote, open_quote};
-pub use search::{Hit, search};
+pub use search::{Hit, RunOnMarket, count, search, show_run};
 pub use terms::{lock, set_taken, take_terms};
 
 use chrono::{DateTime, Utc};

@@ -1,14 +1,25 @@
-//! The public search.
+//! The public search, and what a run's page shows of the market.
+
+use chrono::{DateTime, Utc};
 
 use super::{
     super::{
         model::{ListingView, WorkloadMatch},
         queries::{self, Found},
         search::{ListingQuery, Position, Search},
+        workload::Workload,
     },
     rules,
 };
-use crate::{base::Result, ctx::Ctx, web::cursor};
+use crate::{
+    base::{Result, id::RunId},
+    benchmarks::{self, comparison_cell, model::RunWithRelated},
+    ctx::Ctx,
+    web::cursor,
+};
+
+/// How many machines a run's page shows.
+const OFFERS_MAX: i64 = 6;
 
 /// A listing that fits, and what a page that ends with it goes on from.
 pub struct Hit {
@@ -29,9 +40,13 @@ impl Hit {
 pub async fn search(ctx: &Ctx, query: &ListingQuery, bound_to: &str) -> Result<Vec<Hit>> {
     let search = Search::check(query)?;
     let after: Option<Position> = cursor::open_opt(ctx, bound_to, query.cursor.as_deref())?;
-    let mut conn = ctx.db.read().await?;
+    let mut conn = ctx.db.search().await?;
     let now = ctx.business_now(&mut conn).await?;
-    let found = queries::listing_search(&mut conn, &search, now, after.as_ref(), query.limit.rows_to_fetch()).await?;
+    let found = queries::listing_search(&mut conn, ctx.db.shapes(), &search, now, after.as_ref(), query.limit.rows_to_fetch()).await?;
+    hits(ctx, now, &search, found)
+}
+
+fn hits(ctx: &Ctx, now: DateTime<Utc>, search: &Search, found: Vec<Found>) -> Result<Vec<Hit>> {
     let rules = rules(ctx, now);
     let hit = |Found { details, cell, position }: Found| {
         let matched = match (&search.workload, &cell, details.listing.run_id) {
@@ -41,4 +56,58 @@ pub async fn search(ctx: &Ctx, query: &ListingQuery, bound_to: &str) -> Result<V
         Ok(Hit { view: ListingView::new(details, matched, &rules)?, position })
     };
     found.into_iter().map(hit).collect()
+}
+
+/// How many listings fit each of the searches, counted up to `most`.
+///
+/// # Errors
+/// `invalid_input`.
+pub async fn count(ctx: &Ctx, searches: &[&ListingQuery], most: i64) -> Result<Vec<i64>> {
+    let searches: Vec<Search> = searches.iter().map(|query| Search::check(query)).collect::<Result<_>>()?;
+    let mut conn = ctx.db.read().await?;
+    let now = ctx.business_now(&mut conn).await?;
+    queries::listing_counts(&mut conn, ctx.db.shapes(), &searches, now, most).await
+}
+
+/// A run with the runs to compare it with and the machines that are for rent with it.
+pub struct RunOnMarket {
+    pub shown: RunWithRelated,
+    /// The listing of the run's own machine first, then others with the same hardware, model and quantization, cheapest output first.
+    pub offers: Vec<ListingView>,
+}
+
+/// One run, as far as the market knows it.
+///
+/// # Errors
+/// `not_found`.
+pub async fn show_run(ctx: &Ctx, id: RunId) -> Result<RunOnMarket> {
+    let shown = benchmarks::service::fetch_with_related(ctx, id).await?;
+    let Some(search) = search_like(&shown) else { return Ok(RunOnMarket { shown, offers: Vec::new() }) };
+    let mut conn = ctx.db.read().await?;
+    let now = ctx.business_now(&mut conn).await?;
+    let mut found = Vec::new();
+    if let Some(machine) = shown.run.machine_id {
+        let own = Search { machine: Some(machine), include_unavailable: true, ..search.clone() };
+        found.extend(queries::listing_search(&mut conn, ctx.db.shapes(), &own, now, None, 1).await?);
+    }
+    if let Some(hardware) = shown.run.hardware.slug.clone() {
+        let like = Search { hardware_slug: Some(hardware), ..search.clone() };
+        let others = queries::listing_search(&mut conn, ctx.db.shapes(), &like, now, None, OFFERS_MAX).await?;
+        let own = found.first().map(|own| own.details.listing.id);
+        found.extend(others.into_iter().filter(|other| Some(other.details.listing.id) != own));
+    }
+    let offers = hits(ctx, now, &search, found)?.into_iter().map(|hit| hit.view).collect();
+    Ok(RunOnMarket { shown, offers })
+}
+
+/// The search for machines that do what this run did at the cell that runs are compared by; `None` for a run without a valid cell.
+fn search_like(shown: &RunWithRelated) -> Option<Search> {
+    let run = &shown.run;
+    let cell = comparison_cell(&run.decode)?;
+    let workload = Workload {
+        model: run.model.slug.clone().unwrap_or_else(|| run.model.name.clone()),
+        context_tokens: i32::try_from(cell.context_tokens).ok()?,
+        concurrency: i32::try_from(cell.concurrency).ok()?,
+    };
+    Some(Search { quantization: shown.quantization.clone(), ..Search::of_workload(workload) })
 }

@@ -20,7 +20,7 @@ pub struct CompletionRequest {
     #[serde(default)]
     pub messages: Vec<Message>,
     pub prompt: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "false_for_null")]
     pub stream: bool,
     pub stream_options: Option<StreamOptions>,
     pub max_tokens: Option<u64>,
@@ -29,6 +29,10 @@ pub struct CompletionRequest {
     pub ignore_eos: bool,
     pub seed: Option<i64>,
     pub n: Option<u64>,
+}
+
+fn false_for_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[derive(Deserialize)]

@@ -16,7 +16,9 @@ use super::{
 use crate::{
     base::{
         Code, Error, FieldError, Money, Result,
+        given::optional_instant,
         id::{HoldId, ListingId, RentalId},
+        shape::CapText,
     },
     ctx::Ctx,
     db::Tx,
@@ -41,17 +43,21 @@ const LATE_MAX: TimeDelta = TimeDelta::minutes(5);
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RentRequest {
-    #[schema(value_type = Option<String>)]
     pub listing_id: Option<ListingId>,
     /// A quote that is still valid: rented at its price or refused.
+    #[schema(max_length = 4096)]
     pub quote: Option<String>,
     /// Length in hours, counted from the first billed second.
+    #[schema(minimum = 1, maximum = 8760)]
     pub hours: Option<i32>,
     /// Start later than now; the machine is taken and the money held from now on.
+    #[serde(default, deserialize_with = "optional_instant")]
     pub starts_at: Option<DateTime<Utc>>,
     /// Deadline; give this or `hours`.
+    #[serde(default, deserialize_with = "optional_instant")]
     pub ends_at: Option<DateTime<Utc>>,
     /// The most this rental may cost.
+    #[schema(value_type = Option<CapText>)]
     pub max_spend: Option<Money>,
 }
 

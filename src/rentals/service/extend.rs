@@ -13,7 +13,9 @@ use super::{
 use crate::{
     base::{
         Code, Error, Money, Result,
+        given::optional_instant,
         id::{AccountId, RentalId},
+        shape::CapText,
     },
     ctx::Ctx,
     db::Tx,
@@ -27,10 +29,13 @@ const HOURS_MAX: i32 = 8_760;
 #[serde(deny_unknown_fields)]
 pub struct ExtendRequest {
     /// Hours to add to the deadline.
+    #[schema(minimum = 1, maximum = 8760)]
     pub hours: Option<i32>,
     /// The new deadline, later than the old one.
+    #[serde(default, deserialize_with = "optional_instant")]
     pub ends_at: Option<DateTime<Utc>>,
     /// The new cap, higher than the old one.
+    #[schema(value_type = Option<CapText>)]
     pub max_spend: Option<Money>,
 }
 

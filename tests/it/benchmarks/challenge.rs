@@ -29,7 +29,7 @@ fn request(profile: Profile, seed: u64) -> DrawRequest {
 }
 
 /// A challenge that the genuine over-capacity run answers: 0.4.18, contexts 0, 4K, 8K, levels to 32, 4 s.
-fn spec() -> ChallengeSpec {
+pub fn spec() -> ChallengeSpec {
     ChallengeSpec {
         contexts: vec![0, 4_096, 8_192],
         concurrency_levels: vec![1, 2, 4, 8, 32],
@@ -44,7 +44,7 @@ fn spec() -> ChallengeSpec {
     }
 }
 
-fn facts() -> AnswerFacts {
+pub fn facts() -> AnswerFacts {
     AnswerFacts {
         uploaded_at: at("2026-11-30T02:41:00Z"),
         bytes_seen: false,

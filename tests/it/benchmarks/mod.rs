@@ -1,13 +1,18 @@
 //! Benchmarks: documents, matrices, checks, verdicts, redaction and challenges, on real documents and on forged ones.
 
+mod calculator;
 mod challenge;
 mod claim;
 mod command;
 mod documents;
+mod forge;
+mod forgeries;
 mod forgery;
 mod hardware;
+mod honest;
 mod mutations;
 mod parser;
+mod physical;
 mod redaction;
 mod reference;
 

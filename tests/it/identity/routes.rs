@@ -73,6 +73,7 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/listings/{id}/pause", Scope("listings:write")),
     ("get", "/api/v1/me/listings", Scope("machines:read")),
     ("post", "/api/v1/quotes", Scope("rentals:read")),
+    ("post", "/api/v1/calculator/decode", Everybody),
     ("post", "/api/v1/machines/{id}/challenges", Scope("machines:write")),
     ("get", "/api/v1/challenges/{id}", Scope("machines:read")),
     ("post", "/api/v1/machines/{id}/remeasure", Scope("machines:write")),

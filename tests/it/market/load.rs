@@ -3,6 +3,7 @@
 
 use diesel::{QueryableByName, sql_query, sql_types as sql};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
+use rigmark::market::price::per_million_sql;
 use serde_json::Value;
 
 use crate::support::TestApp;
@@ -36,8 +37,17 @@ async fn searching_thousands_answers_as_a_scan_would_and_scans_no_cells() {
     conn.batch_execute(include_str!("load.sql")).await.unwrap();
     let before = full_scans(&app, "run_cells").await;
     let open = "state = 'published' AND NOT is_taken";
+    let costs = format!(
+        "SELECT l.id FROM listings l CROSS JOIN LATERAL (
+             SELECT * FROM run_cells c WHERE c.run_id = l.run_id AND status = 'valid' AND context_tokens >= 16000 AND concurrency >= 4
+             ORDER BY context_tokens, concurrency LIMIT 1) cell {}
+         WHERE model = 'load-model-0' AND {open} ORDER BY per_million.micros, l.id",
+        per_million_sql("4")
+    );
     let cell = "SELECT id, price_per_hour_micros, (SELECT total_tokens_per_second / concurrency FROM run_cells c WHERE c.run_id = l.run_id
-                    AND status = 'valid' AND context_tokens >= 16000 AND concurrency >= 4 ORDER BY context_tokens, concurrency LIMIT 1) AS speed
+                    AND status = 'valid' AND context_tokens >= 16000 AND concurrency >= 4 ORDER BY context_tokens, concurrency LIMIT 1) AS speed,
+                    (SELECT cold_ttft_ms FROM run_cells c WHERE c.run_id = l.run_id
+                    AND status = 'valid' AND context_tokens >= 16000 AND concurrency >= 4 ORDER BY context_tokens, concurrency LIMIT 1)
                 FROM listings l WHERE model = 'load-model-0' AND state = 'published' AND NOT is_taken";
     for (query, expected) in [
         ("sort=price", format!("SELECT id FROM listings WHERE {open} ORDER BY price_per_hour_micros, id")),
@@ -51,6 +61,11 @@ async fn searching_thousands_answers_as_a_scan_would_and_scans_no_cells() {
         (
             "model=load-model-0&context=16000&concurrency=4&sort=tokens_per_second",
             format!("SELECT id FROM ({cell}) x WHERE speed IS NOT NULL ORDER BY speed DESC, id"),
+        ),
+        ("model=load-model-0&context=16000&concurrency=4", costs),
+        (
+            "model=load-model-0&context=16000&concurrency=4&sort=ttft",
+            format!("SELECT id FROM ({cell}) x WHERE speed IS NOT NULL ORDER BY cold_ttft_ms NULLS LAST, id"),
         ),
         (
             "model=load-model-0&context=16000&concurrency=4&sort=price&min_tokens_per_second=30",

@@ -53,5 +53,7 @@ SELECT listing_id, machine_id, account_id, 'published', price_micros, 0, run_id,
        '2026-11-02Z'
 FROM load_rows JOIN hardware_models h ON h.slug = 'load-gpu-' || gpu;
 
+SELECT count(listing_answers_refresh(ids)) FROM (SELECT array_agg(listing_id) AS ids FROM load_rows) made;
+
 DROP TABLE load_rows;
 ANALYZE;

@@ -2,8 +2,10 @@
 
 mod evidence;
 mod gate;
+mod kept;
 mod listings;
 mod load;
+mod order;
 mod price;
 mod quotes;
 mod search;

@@ -319,6 +319,7 @@ async fn every_workload_gets_the_cell_of_the_definition() {
                 });
             }
         }
+        execute(&app, "SELECT listing_answers_refresh(array_agg(id)) FROM listings").await;
         for _ in 0..15 {
             let (context, users) =
                 (contexts.new_tree(&mut runner).unwrap().current(), (1..20_i32).new_tree(&mut runner).unwrap().current());

@@ -111,7 +111,8 @@ async fn the_document_keeps_the_exact_relations() {
         assert_eq!(speed, speed.round());
         assert!((speed * ttft - tokens).abs() <= tokens * (0.5 / speed + 0.0005 / ttft) + 1e-9, "I12: {speed} x {ttft} is not {tokens}");
         assert!((tokens - context.parse::<f64>().unwrap() - 95.0).abs() < 15.0, "I13: {tokens} tokens for {context}");
-        assert!((15_000.0..20_500.0).contains(&speed), "{speed} tok/s: the prompt was not cold, or slow");
+        // Slower is a busy computer; faster than the engine's law is a prompt that it had.
+        assert!(speed < 20_500.0, "{speed} tok/s: the prompt was not cold");
     }
     let log: Vec<String> = document["event_log"].as_array().unwrap().iter().map(|l| l.as_str().unwrap().to_owned()).collect();
     assert_eq!(log, *lines.lock().unwrap());

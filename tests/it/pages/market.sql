@@ -23,6 +23,9 @@ SELECT rows.run_id, account_id, rows.machine_id, status, level, visibility, mode
        created_at - i * interval '1 hour', expires_at
 FROM runs, rows JOIN hardware_models h ON h.slug = gpu;
 
+INSERT INTO run_documents (run_id, redacted_gzip, original_gzip, original_sha256)
+SELECT rows.run_id, redacted_gzip, original_gzip, original_sha256 FROM run_documents, rows;
+
 INSERT INTO run_cells (run_id, context_tokens, concurrency, status, total_tokens_per_second, per_request_tokens_per_second, ttft_ms, itl_ms,
                        cold_ttft_ms)
 SELECT rows.run_id, context_tokens, concurrency, status, total_tokens_per_second * speed, per_request_tokens_per_second * speed, ttft_ms / speed,
@@ -35,5 +38,7 @@ SELECT listing_id, rows.machine_id, account_id, 'published', price, CASE WHEN i 
        h.memory_gib, region, model_slug, quantization, CASE WHEN i = 1 THEN 'In a cellar <script>alert(1)</script>, with one fibre.' ELSE '' END,
        now(), now(), now()
 FROM rows JOIN runs ON runs.id = rows.run_id JOIN hardware_models h ON h.slug = gpu;
+
+SELECT listing_answers_refresh(array_agg(listing_id)) FROM rows;
 
 DROP TABLE rows;

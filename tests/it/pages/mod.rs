@@ -1,6 +1,9 @@
 //! Pages as a browser gets them: the run that the published page shows, the market, what every page promises.
 
+mod crawl;
+mod html;
 mod market;
+mod messages;
 mod run;
 mod toolkit;
 

@@ -1,8 +1,10 @@
 //! The page of the reference run shows every figure of the published page, in its order and with its words.
 
-use serde_json::json;
+use diesel_async::SimpleAsyncConnection;
+use rigmark::web::html::{LANGUAGES, Messages};
+use serde_json::{Value, json};
 
-use super::{assert_in_order, page, text, upload};
+use super::{assert_in_order, html, market::market, page, text, upload};
 use crate::support::TestApp;
 
 const HEAD: &[&str] = &[
@@ -117,6 +119,107 @@ async fn the_reference_run_shows_the_published_page() {
     assert_eq!(measured, 25, "every measured cell has a shade");
     let list = text(&page(&app, "/en/runs", 200).await.body);
     assert_in_order(&list, &["Nemotron-Cascade-2-30B-A3B-AWQ-4bit on RTX 3090 24GB", "145.0", "993.5", "8,169", "Measured", "@sandberg"]);
+}
+
+/// The page's figures are the API's, rounded as its heads say.
+#[tokio::test]
+async fn the_figures_are_those_of_the_api() {
+    let app = TestApp::new().await;
+    let id = upload(&app, &[]).await;
+    let shown = text(&page(&app, &format!("/en/runs/{id}"), 200).await.body);
+    let run: Value = serde_json::from_str(&app.http.get(&format!("/api/v1/matrix-runs/{id}")).answer().await.body).unwrap();
+    let t = Messages::of(&LANGUAGES[0]);
+    let mut rows = Vec::new();
+    for row in run["prefill"].as_array().unwrap() {
+        let speed = t.figure(row["tokens_per_second"].as_f64(), 1);
+        let ttft = t.figure(row["ttft_ms"].as_f64(), 0);
+        rows.push(format!("Prefill {} 1 Valid {speed} — {ttft} — — 1 — —", t.context(row["context_tokens"].as_u64().unwrap())));
+    }
+    for cell in run["decode"].as_array().unwrap() {
+        let status = match cell["status"].as_str().unwrap() {
+            "valid" => "Valid",
+            "queued" => "Requests queued",
+            "over_capacity" => "Over capacity",
+            other => panic!("{other}"),
+        };
+        let figure = |name: &str, decimals| t.figure(cell[name].as_f64(), decimals);
+        rows.push(format!(
+            "Sustained decode {} {} {status} {} {} {} {} {} {} {} {}",
+            t.context(cell["context_tokens"].as_u64().unwrap()),
+            cell["concurrency"],
+            figure("total_tokens_per_second", 1),
+            figure("per_request_tokens_per_second", 1),
+            figure("ttft_ms", 0),
+            figure("itl_ms", 1),
+            figure("average_active_requests", 1),
+            t.count(cell["completed_requests"].as_u64()),
+            t.count(cell["output_tokens"].as_u64()),
+            figure("measured_seconds", 1),
+        ));
+    }
+    assert_eq!(rows.len(), 53);
+    assert_in_order(&shown, &rows);
+}
+
+/// One line a context in both pictures of decode, one point for each measured cell, hollow where requests queued.
+#[tokio::test]
+async fn the_curves_draw_every_measured_cell() {
+    let app = TestApp::new().await;
+    let id = upload(&app, &[]).await;
+    let html = page(&app, &format!("/en/runs/{id}"), 200).await.body;
+    let charts: Vec<&str> = html.split("<svg class=\"chart\"").skip(1).map(|rest| rest.split("</svg>").next().unwrap()).collect();
+    let points: Vec<_> = charts.iter().map(|chart| (chart.matches("<circle").count(), chart.matches(" hollow\"").count())).collect();
+    assert_eq!(points, [(25, 4), (25, 4), (5, 0)]);
+    for chart in &charts[..2] {
+        let names: Vec<_> =
+            ["0", "16K", "32K", "64K", "128K", "248K"].iter().filter(|name| chart.contains(&format!(">{name}</text>"))).collect();
+        assert_eq!(names.len(), 6, "{chart}");
+    }
+    for place in html.split(" cx=\"").chain(html.split(" cy=\"")).skip(1).filter_map(|rest| rest.split('"').next()) {
+        let at: f64 = place.parse().unwrap_or(0.0);
+        assert!((0.0..=336.0).contains(&at), "{place} is outside");
+    }
+    // The slowest and the fastest valid total without context: 145.0 at 1 request, 993.5 at 16, on one scale from 0 at 216.
+    let height = |text: &str| 216.0 - text.parse::<f64>().unwrap();
+    let ys: Vec<&str> = charts[0].split("cy=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    let (low, high) = (height(ys[ys.len() - 7]), height(ys[ys.len() - 3]));
+    assert!((high / low - 993.5 / 145.0).abs() < 0.02, "{low} {high}");
+}
+
+/// A run of one level has no curve over levels, and one without prefill no prefill curve; the page stands all the same.
+#[tokio::test]
+async fn a_small_run_has_a_sound_page() {
+    let app = TestApp::new().await;
+    let id = upload(&app, &[]).await;
+    let sql = "UPDATE runs SET detail = jsonb_set(jsonb_set(jsonb_set(detail, '{matrix,prefill}', '[]'), '{matrix,decode}',
+        (SELECT jsonb_agg(cell) FROM jsonb_array_elements(detail->'matrix'->'decode') cell
+         WHERE (cell->>'concurrency')::int = 1 AND (cell->>'context_tokens')::int = 0)), '{claim,launch_command}', 'null')";
+    app.connect().await.batch_execute(sql).await.unwrap();
+    let path = format!("/en/runs/{id}");
+    let html = page(&app, &path, 200).await.body;
+    html::assert_sound(&path, &html);
+    assert!(!html.contains("<svg class=\"chart\"") && !text(&html).contains("Curves"), "{html}");
+    assert_in_order(&text(&html), &["One request, no context", "145.0", "Sustained decode", "145.0", "All measurements"]);
+}
+
+/// The list's filters narrow it, their faults stand beside them, and the orders are the API's.
+#[tokio::test]
+async fn the_list_is_filtered_and_says_what_is_wrong() {
+    let app = market().await;
+    let all = page(&app, "/en/runs", 200).await.body;
+    assert!(text(&all).contains("All public runs"), "{all}");
+    let fast = text(&page(&app, "/en/runs?hardware=rtx-5090&sort=decode_peak", 200).await.body);
+    assert_in_order(&fast, &["Runs that fit", "RTX 5090", "Clear all", "on RTX 5090", "Measured", "@sandberg"]);
+    assert!(!fast.contains("on RTX 4090"), "{fast}");
+    let none = text(&page(&app, "/en/runs?engine=sglang", 200).await.body);
+    assert_in_order(&none, &["No run fits", "sglang", "Take away one of the conditions above."]);
+    let first = page(&app, "/en/runs?limit=3&sort=decode_single", 200).await.body;
+    assert!(first.contains("aria-sort=\"descending\"") && first.contains("rel=\"next\""), "{first}");
+    let wrong = page(&app, "/en/runs?gpu_count=two&by=nobody-here&model=kept", 422).await.body;
+    assert!(wrong.contains("id=\"e-gpu_count\">Enter a whole number, at least 1.<") && wrong.contains("value=\"kept\""), "{wrong}");
+    let nobody = page(&app, "/en/runs?by=nobody-here", 422).await.body;
+    assert!(nobody.contains("id=\"e-by\">There is no account with this handle.<") && nobody.contains("value=\"nobody-here\""), "{nobody}");
+    html::assert_sound("/en/runs?by=nobody-here", &nobody);
 }
 
 #[tokio::test]

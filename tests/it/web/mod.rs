@@ -2,10 +2,12 @@
 
 mod body;
 mod client;
+mod conforms;
 mod edge;
 mod idempotency;
 mod inputs;
 mod limits;
 mod lists;
 mod openapi;
+mod refusals;
 mod server;

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::web::{Data, ServiceConfig, to};
-use actix_web::{App, HttpResponse, HttpServer};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use clap::Parser;
 use rigmark::app;
 use rigmark::base::Error;
@@ -55,7 +55,7 @@ pub fn ctx_with(database_url: &str, redis_url: &str, more: &[&str]) -> Ctx {
 }
 
 /// How the paths below `/v1` write their errors here.
-fn plain_error(error: &Error, _request_id: &str) -> HttpResponse {
+fn plain_error(_: &HttpRequest, error: &Error, _request_id: &str) -> HttpResponse {
     HttpResponse::build(problem::status(error.code())).body(format!("error: {}", error.code().as_str()))
 }
 

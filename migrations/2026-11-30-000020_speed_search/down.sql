@@ -1,0 +1,11 @@
+DROP FUNCTION listing_answers_refresh;
+DROP FUNCTION listing_answers_of;
+DROP TABLE listing_answers;
+DROP TABLE workload_spans;
+DROP INDEX listings_by_price, listings_by_hardware, listings_by_model, listings_by_gpu_count, listings_by_country;
+CREATE INDEX listings_by_price ON listings (price_per_hour_micros, id) WHERE state = 'published';
+CREATE INDEX listings_by_hardware ON listings (hardware_slug, price_per_hour_micros, id) WHERE state = 'published';
+CREATE INDEX listings_by_model ON listings (model, price_per_hour_micros, id) WHERE state = 'published';
+CREATE INDEX listings_by_gpu_count ON listings (gpu_count, price_per_hour_micros, id) WHERE state = 'published';
+CREATE INDEX listings_by_country ON listings (left(region, 2), price_per_hour_micros, id) WHERE state = 'published';
+DROP STATISTICS listings_country;

@@ -1,0 +1,271 @@
+//! Group C: what the claimed hardware can do at most (evidence.md 4 C). The formulas are the calculator's.
+//!
+//! Each bound takes the fewest bytes and the best precision that the claim leaves open, and some room for overclocked parts and for
+//! catalog rows that are uncertain: a finding says "cannot", never "unlikely". Nothing here is an error, and what the catalog does not know is
+//! a note. A document whose hardware nobody names has no bounds.
+
+use super::{CellRef, Finding, Input, Phase, Row, Severity};
+use crate::base::units::{GIB_BYTES, MIB_PER_GIB};
+use crate::benchmarks::calculator::memory::kv_bytes;
+use crate::benchmarks::calculator::{KvFormat, Setup, decode, prefill, real};
+use crate::benchmarks::claim::{Claim, ClaimedHardware};
+use crate::benchmarks::document::Document;
+use crate::benchmarks::matrix::CellStatus;
+use crate::benchmarks::quantization::Quantization;
+use crate::catalog::{Catalog, HardwareMatch, HardwareModel, Model, ModelMatch};
+
+/// Memory is overclocked by a tenth at most; some bandwidths in the catalog are uncertain by as much.
+const ROOM: f64 = 1.15;
+/// Prompts are up to a tenth shorter than their context.
+const PROMPT_SHARE: f64 = 0.9;
+/// Tokens per step where speculation is named and its length is not.
+const ACCEPTED_UNKNOWN: f64 = 8.0;
+const ACCEPTED_MAX: f64 = 16.0;
+const CHUNKED: f64 = 1.05;
+/// Words of a launch command that start speculation, and that keep weights outside the GPU.
+const SPECULATION_WORDS: &[&str] = &["speculative", "--spec", "draft", "mtp", "ngram", "eagle"];
+const OFFLOAD_WORDS: &[&str] = &["offload", "-ngl", "n-gpu-layers", "n-cpu-moe", "-ot ", "override-tensor"];
+/// Engines that keep all weights on the GPU unless told otherwise.
+const RESIDENT_ENGINES: &[&str] = &["vllm", "sglang", "tensorrt-llm", "trtllm"];
+const IDLE_PCT: f64 = 5.0;
+const WEIGHTS_SHARE_SEEN: f64 = 0.8;
+const POWER_ROOM: f64 = 1.1;
+const POWER_LIMIT_USUAL: std::ops::RangeInclusive<f64> = 0.2..=1.6;
+
+/// What the document is said to be of.
+struct Subject<'a> {
+    setup: Setup<'a>,
+    quantization: Option<Quantization>,
+    speculation: bool,
+    /// All weights must be on the GPU.
+    resident: bool,
+    /// Telemetry and engine are of one machine.
+    local: bool,
+}
+
+pub(crate) fn check(input: &Input<'_>, claim: &Claim, hardware: Option<&ClaimedHardware>) -> Vec<Finding> {
+    let Some((part, gpu_count)) = part(input.document, hardware) else { return Vec::new() };
+    let Some(model) = model(input.document, claim) else {
+        let message = "The model is not in the catalog, so its speed was not compared with what the hardware can do.";
+        return hardware.map(|_| Finding::note("physics_unchecked", message)).into_iter().collect();
+    };
+    let subject = subject(input, claim, part, gpu_count, model);
+    let mut findings = Vec::new();
+    for row in input.measured() {
+        let accepted = accepted(&subject, row);
+        findings.extend(above_bandwidth(&subject, row, accepted));
+        findings.extend(above_compute(&subject, row));
+        findings.extend(below_floor(&subject, row, accepted));
+        findings.extend(idle(&subject, row));
+        findings.extend(memory_in_use(&subject, row));
+        findings.extend(power(&subject, row));
+        findings.extend(power_limit(&subject, row));
+    }
+    findings.extend(prefill_above_compute(input, &subject));
+    findings.extend(weights_exceed_memory(&subject, hardware));
+    findings.extend(cache_exceeds_memory(input, &subject, hardware));
+    findings
+}
+
+/// The claimed hardware, or else the one model that all GPUs of the document are.
+fn part(document: &Document, claimed: Option<&ClaimedHardware>) -> Option<(&'static HardwareModel, u32)> {
+    let catalog = Catalog::builtin();
+    let seen = u32::try_from(document.hardware.gpus.len()).unwrap_or(u32::MAX);
+    if let Some(claimed) = claimed {
+        let model = catalog.resolve_hardware(&claimed.gpu, claimed.vram_gib).one()?;
+        return Some((model, claimed.gpu_count.unwrap_or(1).max(seen).max(1)));
+    }
+    let mut models =
+        document.hardware.gpus.iter().map(|gpu| match catalog.resolve_hardware(&gpu.name, gpu.memory_mib.map(|mib| mib / MIB_PER_GIB)) {
+            HardwareMatch::One(model) => Some(model),
+            HardwareMatch::Ambiguous(_) | HardwareMatch::Unknown => None,
+        });
+    let first = models.next()??;
+    models.all(|model| model.is_some_and(|model| model.slug == first.slug)).then_some((first, seen))
+}
+
+/// The claimed model, or else the one whose name the document has.
+fn model(document: &Document, claim: &Claim) -> Option<&'static Model> {
+    let claimed = claim.model.as_ref().map(|model| model.hf_id.as_str());
+    let root = document.wrapper.as_ref().and_then(|wrapper| wrapper.served_model_root.as_deref());
+    let name = claimed.or(root).or(document.metadata.model.as_deref())?;
+    match Catalog::builtin().resolve_model(name) {
+        ModelMatch::One(model) => Some(model),
+        ModelMatch::Ambiguous(_) | ModelMatch::Unknown => None,
+    }
+}
+
+fn subject<'a>(input: &Input<'_>, claim: &Claim, part: &'a HardwareModel, gpu_count: u32, model: &'a Model) -> Subject<'a> {
+    let document = input.document;
+    let command = claim.launch_command.as_deref().unwrap_or_default().to_lowercase();
+    // Comments are not options: "# Spec decode: none".
+    let options: String = command.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
+    let says = |words: &[&str]| words.iter().any(|word| options.contains(word));
+    let guessed = |rate: Option<f64>| rate.is_some_and(|rate| rate > 0.0);
+    let engine = claim.engine.as_ref().map(|engine| engine.name.to_lowercase()).or_else(|| document.metadata.engine.clone());
+    let quantization = claim.quantization();
+    let kv = KvFormat::of_launch_command(&options).filter(|kv| kv.bits >= KvFormat::LEAST.bits);
+    Subject {
+        setup: decode::least(part, gpu_count, model, quantization.as_ref(), kv),
+        speculation: says(SPECULATION_WORDS)
+            || document.wrapper.as_ref().is_some_and(|wrapper| wrapper.speculation)
+            || document.cells.iter().any(|cell| guessed(cell.server_spec_accept_rate) || guessed(cell.server_spec_accept_length)),
+        resident: engine.is_some_and(|engine| RESIDENT_ENGINES.contains(&engine.as_str())) && !says(OFFLOAD_WORDS),
+        local: document.server_is_local,
+        quantization,
+    }
+}
+
+/// Tokens that one step may have given each request.
+fn accepted(subject: &Subject<'_>, row: Row<'_>) -> f64 {
+    let chunked = row.raw.chunk_inter_token_latency.p50.zip(row.raw.inter_token_latency.p50);
+    let per_chunk = chunked.filter(|(_, token)| *token > 0.0).map(|(chunk, token)| chunk / token).filter(|ratio| *ratio > CHUNKED);
+    let told = [row.raw.server_accept_len_effective, row.raw.server_spec_accept_length, per_chunk];
+    let known = told.into_iter().flatten().filter(|length| *length > 1.0).fold(1.0, f64::max);
+    if known > 1.0 {
+        return known.min(ACCEPTED_MAX);
+    }
+    if subject.speculation { ACCEPTED_UNKNOWN } else { 1.0 }
+}
+
+/// Bandwidth over the bytes of a step; at C > 1 of a mixture of experts with more experts hit.
+fn above_bandwidth(subject: &Subject<'_>, row: Row<'_>, accepted: f64) -> Option<Finding> {
+    let total = row.raw.aggregate_tps?;
+    let context = real(row.at.context_tokens) * PROMPT_SHARE;
+    let ceiling = decode::memory_ceiling(&subject.setup, row.at.concurrency, context)? * accepted;
+    (total > ceiling * ROOM).then(|| {
+        let message = "The total is higher than the claimed hardware's memory bandwidth allows for this model.";
+        Finding::suspicious("decode_above_bandwidth", message).at(row.at).values(at_most(ceiling), speed(total))
+    })
+}
+
+fn above_compute(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
+    let total = row.raw.aggregate_tps?;
+    let ceiling = decode::compute_ceiling(&subject.setup)?;
+    (total > ceiling * ROOM).then(|| {
+        let message = "The total is higher than the claimed hardware can compute for this model.";
+        Finding::suspicious("decode_above_compute", message).at(row.at).values(at_most(ceiling), speed(total))
+    })
+}
+
+/// The median stream against one reading of the active weights.
+fn below_floor(subject: &Subject<'_>, row: Row<'_>, accepted: f64) -> Option<Finding> {
+    let itl = row.raw.inter_token_latency.p50.filter(|seconds| *seconds > 0.0)?;
+    let floor = 1.0 / (decode::memory_ceiling(&subject.setup, 1, 0.0)? * accepted);
+    (itl * ROOM < floor).then(|| {
+        let message = "Tokens follow each other faster than the claimed hardware can read the active weights.";
+        let milliseconds = |seconds: f64| format!("{:.3} ms", seconds * 1_000.0);
+        Finding::suspicious("itl_below_floor", message).at(row.at).values(format!("at least {}", milliseconds(floor)), milliseconds(itl))
+    })
+}
+
+/// A prompt that came from a cache is faster than any computing.
+fn prefill_above_compute(input: &Input<'_>, subject: &Subject<'_>) -> Vec<Finding> {
+    let setup = &subject.setup;
+    let Some(ceiling) = prefill::ceiling(setup.hardware, setup.gpu_count, setup.model, subject.quantization.as_ref()) else {
+        return Vec::new();
+    };
+    let rows = input.document.prefill.iter().filter(|row| row.samples != Some(0.0));
+    let finding = |row: &crate::benchmarks::document::RawPrefill| {
+        let rate = row.tok_per_sec.filter(|rate| *rate > ceiling * ROOM)?;
+        let at = CellRef { phase: Phase::Prefill, context_tokens: row.context_tokens, concurrency: 1 };
+        let message = "Prefill is faster than the claimed hardware can compute: from a cache, or on other hardware.";
+        Some(Finding::suspicious("prefill_above_compute", message).at(at).values(at_most(ceiling), speed(rate)))
+    };
+    rows.filter_map(finding).collect()
+}
+
+/// Bytes of memory of all claimed GPUs; `None` for parts that use whatever is fitted.
+fn memory_bytes(subject: &Subject<'_>, claimed: Option<&ClaimedHardware>) -> Option<f64> {
+    let count = f64::from(subject.setup.gpu_count);
+    // A claim may mean one GPU or all of them: the larger reading.
+    let stated = claimed.and_then(|claimed| claimed.vram_gib).map(|gib| gib * count);
+    let nominal = subject.setup.hardware.memory_gib.map(|gib| gib * count);
+    stated.into_iter().chain(nominal).reduce(f64::max).map(|gib| gib * real(GIB_BYTES))
+}
+
+fn weights_exceed_memory(subject: &Subject<'_>, claimed: Option<&ClaimedHardware>) -> Option<Finding> {
+    let (memory, weights) = (memory_bytes(subject, claimed)?, subject.setup.weights.total_bytes);
+    (weights > memory).then(|| {
+        let message = "The model's weights are larger than all memory of the claimed hardware.";
+        let severity = if subject.resident { Severity::Suspicious } else { Severity::Note };
+        Finding::new("weights_exceed_memory", severity, message).values(at_most_gib(memory), gib(weights))
+    })
+}
+
+/// The largest valid cell's cache beside the weights. Soft: a shared prefix is kept once.
+fn cache_exceeds_memory(input: &Input<'_>, subject: &Subject<'_>, claimed: Option<&ClaimedHardware>) -> Option<Finding> {
+    let (memory, setup) = (memory_bytes(subject, claimed)?, &subject.setup);
+    let valid = input.matrix.decode.iter().filter(|cell| cell.status == CellStatus::Valid);
+    let cache = |cell: &crate::benchmarks::matrix::Cell| {
+        f64::from(cell.concurrency) * kv_bytes(setup.model, setup.kv, real(cell.context_tokens) * PROMPT_SHARE)
+    };
+    let largest = valid.max_by(|a, b| cache(a).total_cmp(&cache(b)))?;
+    let need = setup.weights.total_bytes + cache(largest);
+    (setup.weights.total_bytes <= memory && need > memory).then(|| {
+        let at = CellRef { phase: Phase::Decode, context_tokens: largest.context_tokens, concurrency: largest.concurrency };
+        let message = "Weights and the cache of this cell are larger than all memory of the claimed hardware.";
+        Finding::note("cache_exceeds_memory", message).at(at).values(at_most_gib(memory), gib(need))
+    })
+}
+
+/// What telemetry contradicts counts only where it is of the engine's machine.
+fn contradiction(subject: &Subject<'_>) -> Severity {
+    if subject.local { Severity::Suspicious } else { Severity::Note }
+}
+
+fn idle(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
+    let telemetry = row.raw.telemetry;
+    // Without a memory size the tool could not read this GPU at all.
+    let busy = telemetry.gpu_util_max_pct.filter(|_| telemetry.vram_total_mib.is_some())?;
+    (busy < IDLE_PCT).then(|| {
+        let message = "The telemetry of this measured cell shows an idle GPU.";
+        Finding::new("gpu_idle", contradiction(subject), message).at(row.at).values(format!("above {IDLE_PCT} %"), format!("{busy} %"))
+    })
+}
+
+fn memory_in_use(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
+    let used = row.raw.telemetry.vram_used_max_mib.filter(|_| subject.resident)? * MIB_PER_GIB * MIB_PER_GIB;
+    let weights = subject.setup.weights.total_bytes;
+    (used < weights * WEIGHTS_SHARE_SEEN).then(|| {
+        let message = "The telemetry of this cell shows less GPU memory in use than the model's weights take.";
+        Finding::new("memory_below_weights", contradiction(subject), message)
+            .at(row.at)
+            .values(format!("at least {}", gib(weights)), gib(used))
+    })
+}
+
+fn power(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
+    let (mean, limit) = (row.raw.telemetry.power_avg_w?, row.raw.telemetry.power_limit_w?);
+    (mean > limit * POWER_ROOM).then(|| {
+        let message = "The mean power of this cell is above the power limit in the same telemetry.";
+        Finding::new("power_above_limit", contradiction(subject), message)
+            .at(row.at)
+            .values(format!("at most {limit:.0} W"), format!("{mean:.0} W"))
+    })
+}
+
+fn power_limit(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
+    let telemetry = row.raw.telemetry;
+    let (limit, sold) = (telemetry.power_limit_w? / telemetry.gpu_count.unwrap_or(1.0), f64::from(subject.setup.hardware.tdp_w?));
+    (!POWER_LIMIT_USUAL.contains(&(limit / sold))).then(|| {
+        let message = "The power limit in the telemetry is far from what this hardware is sold with.";
+        Finding::note("power_limit_unusual", message).at(row.at).values(format!("about {sold:.0} W"), format!("{limit:.0} W"))
+    })
+}
+
+fn at_most(tokens_per_second: f64) -> String {
+    format!("at most {}", speed(tokens_per_second))
+}
+
+fn speed(tokens_per_second: f64) -> String {
+    format!("{tokens_per_second:.1} tok/s")
+}
+
+fn at_most_gib(bytes: f64) -> String {
+    format!("at most {}", gib(bytes))
+}
+
+fn gib(bytes: f64) -> String {
+    format!("{:.1} GiB", bytes / real(GIB_BYTES))
+}
