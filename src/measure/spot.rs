@@ -34,6 +34,7 @@ pub struct SpotPlan {
 
 /// How many streams answered their question how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[schema(as = StreamAnswers)]
 pub struct Answers {
     pub right: u32,
     pub wrong: u32,

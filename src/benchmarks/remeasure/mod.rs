@@ -22,6 +22,7 @@ use crate::measure::spot::Answers;
 /// Why a machine is re-measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = RemeasurementReason)]
 pub enum Reason {
     /// Its owner asked.
     Requested,
@@ -46,6 +47,7 @@ impl Reason {
 /// Where a re-measurement stands. `queued` and `running` are open; of those a machine has at most one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = RemeasurementStatus)]
 pub enum Status {
     Queued,
     Running,
@@ -88,6 +90,7 @@ pub struct PlannedCell {
 /// What is compared of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = RemeasuredQuantity)]
 pub enum Quantity {
     /// Milliseconds between the tokens of the one stream.
     TimeBetweenTokens,
@@ -99,6 +102,7 @@ pub enum Quantity {
 
 /// A quantity as it was measured and as the matrix has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RemeasuredFigure)]
 pub struct Figure {
     pub quantity: Quantity,
     pub measured: f64,
@@ -107,12 +111,13 @@ pub struct Figure {
     /// Share by which it may be slower.
     pub tolerance: f64,
     pub within: bool,
-    /// Faster by more than the tolerance. Counts only beyond twice the speed.
+    /// Faster by more than the tolerance. Counts only in decode, and there beyond twice the speed.
     pub is_faster: bool,
 }
 
 /// One re-measured cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RemeasuredSample)]
 pub struct Sample {
     pub context_tokens: u64,
     pub concurrency: u32,

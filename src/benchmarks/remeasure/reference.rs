@@ -17,6 +17,8 @@ pub struct Expected {
     pub total_tokens_per_second: f64,
     /// None where no prefill row reaches.
     pub ttft_seconds: Option<f64>,
+    /// The TTFT is that of a longer prompt: it says what is too slow, not what is fast.
+    pub ttft_is_bound: bool,
 }
 
 impl Reference {
@@ -41,7 +43,11 @@ impl Reference {
     /// None beyond the measured cells.
     pub fn expected(&self, context: u64, concurrency: u32) -> Option<Expected> {
         let point = self.surface.point(context, concurrency).filter(|point| point.inside)?;
-        Some(Expected { total_tokens_per_second: f64::from(concurrency) / point.seconds, ttft_seconds: self.ttft(context) })
+        Some(Expected {
+            total_tokens_per_second: f64::from(concurrency) / point.seconds,
+            ttft_seconds: self.ttft(context),
+            ttft_is_bound: self.prefill.first().is_some_and(|(first, _)| context < *first),
+        })
     }
 
     /// Log-log between the neighbouring rows; below the first row, that row's. Prefill time per token is linear in the context (I14), which is

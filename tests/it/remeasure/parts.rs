@@ -89,10 +89,12 @@ fn what_the_matrix_says_lies_near_the_law_between_its_cells() {
     assert!((ttft - 1.0).abs() < 0.05, "{ttft}");
     assert_eq!((reference.ttft(0), reference.ttft(5_000), reference.expected(5_000, 1)), (None, None, None));
     assert_eq!(reference.expected(1_024, 7), None);
+    let is_bound = |context| reference.expected(context, 1).unwrap().ttft_is_bound;
+    assert_eq!((is_bound(600), is_bound(1_024), is_bound(2_500)), (true, false, false));
 }
 
 const TOLERANCES: Tolerances = Tolerances { time_between_tokens: 0.15, total: 0.20, cold_ttft: 0.25, right_answers: 0.6 };
-const EXPECTED: Expected = Expected { total_tokens_per_second: 100.0, ttft_seconds: Some(1.0) };
+const EXPECTED: Expected = Expected { total_tokens_per_second: 100.0, ttft_seconds: Some(1.0), ttft_is_bound: false };
 
 fn measured(concurrency: u32) -> Measured {
     Measured {
@@ -125,7 +127,7 @@ fn slower_counts_and_faster_does_not_until_it_cannot_be() {
         (4, |m| m.total_tokens_per_second = 201.0, false, Some(Quantity::TotalTokensPerSecond)),
         (4, |m| m.ttft_seconds = Some(1.37), true, None),
         (4, |m| m.ttft_seconds = Some(1.39), false, None),
-        (4, |m| m.ttft_seconds = Some(0.5), false, Some(Quantity::ColdTtft)),
+        (4, |m| m.ttft_seconds = Some(0.15), true, Some(Quantity::ColdTtft)),
     ];
     for (number, (concurrency, change, within, faster)) in cases.into_iter().enumerate() {
         let mut measured = measured(concurrency);
@@ -134,6 +136,10 @@ fn slower_counts_and_faster_does_not_until_it_cannot_be() {
         let noted = sample.figures.iter().find(|figure| figure.is_faster).map(|figure| figure.quantity);
         assert_eq!((sample.within, noted), (within, faster), "case {number}: {sample:?}");
     }
+    // The time of a longer prompt says nothing about being fast.
+    let bound = Expected { ttft_is_bound: true, ..EXPECTED };
+    let sample = compare(&Measured { ttft_seconds: Some(0.15), ..measured(4) }, &bound, &TOLERANCES);
+    assert!(sample.within && sample.figures.iter().all(|figure| !figure.is_faster), "{sample:?}");
     // Twice the tokens for the same text.
     let sample = compare(&Measured { text_bytes_per_token: Some(2.25), ..measured(1) }, &EXPECTED, &TOLERANCES);
     assert!(sample.is_inflated && !sample.within);
