@@ -7,6 +7,7 @@ import atexit
 import itertools
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -161,6 +162,7 @@ def before_call(context, case, kwargs):
 SEMANTIC = {
     # Texts that only the server can make, or that must name something.
     "invalid_cursor", "invalid_token", "invalid_quote", "unknown_hardware", "unknown_region", "unknown_account", "ambiguous_name",
+    "unknown_model", "unknown_quantization", "unknown_kv_cache_dtype",
     "forbidden_address", "invalid_instant", "invalid_url",
     # JSON Schema cannot leave a leading `@` out of the length.
     "handle",
@@ -177,7 +179,7 @@ SEMANTIC = {
 # What is refused at one place only: the bound of a number that is written as a text, a length that is counted without spaces around it, and
 # what depends on the listing or on the time that a rental has already.
 BOUNDS = {
-    ("?context", "invalid_value"), ("/reason", "wrong_length"), ("/max_spend", "too_small"), ("/hours", "too_short"), ("/hours", "too_long"),
+    ("?context", "invalid_value"), ("/contexts", "out_of_range"), ("/concurrency_levels", "out_of_range"), ("/reason", "wrong_length"), ("/max_spend", "too_small"), ("/hours", "too_short"), ("/hours", "too_long"),
     ("/starts_at", "too_far"), ("/ends_at", "too_early"), ("/ends_at", "too_far"), ("/ends_at", "too_short"), ("/ends_at", "too_long"),
 }
 
@@ -189,7 +191,8 @@ def filter_failure(context, failure, case, response):
     problem = response.json()
     # The endpoint's errors have the shape of OpenAI's.
     problem = problem.get("error") or problem
-    codes = {fault["code"] for fault in problem.get("errors", []) if (fault["pointer"], fault["code"]) not in BOUNDS}
+    places = [(re.sub(r"/[0-9]+$", "", fault["pointer"]), fault["code"]) for fault in problem.get("errors", [])]
+    codes = {code for place, code in places if (place, code) not in BOUNDS}
     codes = codes or ({problem.get("code")} - {"invalid_input"})
     # To JSON Schema `3.0` is an integer; we want it written as one.
     is_spelling = codes == {"wrong_type"} and "floating point" in response.text and ".0`" in response.text

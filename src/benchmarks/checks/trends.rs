@@ -9,6 +9,8 @@ const STREAM_SHARE_USUAL: std::ops::RangeInclusive<f64> = 0.70..=1.40;
 const STREAM_SHARE_POSSIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 const RECIPROCAL_USUAL: std::ops::RangeInclusive<f64> = 0.75..=1.5;
 const SERVER_SHARE_USUAL: std::ops::RangeInclusive<f64> = 0.97..=1.03;
+/// Between what a counter is read for and its reading, at most, on a busy computer.
+const COUNTER_DELAY_SECONDS: f64 = 0.15;
 const TREND_TOLERANCE: f64 = 0.05;
 /// Honest documents have shown 1.14 over contexts (with speculation) and 0.97 over levels; windows too short to average a stall out say nothing.
 const RISE_WITH_CONTEXT_POSSIBLE: f64 = 1.3;
@@ -68,9 +70,10 @@ fn reciprocal(row: Row<'_>) -> Option<Finding> {
 fn server_tokens(row: Row<'_>) -> Option<Finding> {
     let (server, client) = (row.raw.server_output_tokens.filter(|n| *n > 0.0)?, row.raw.client_output_tokens.filter(|n| *n > 0.0)?);
     let share = server / client;
-    // A few tokens lie between the two clocks' edges; in a short window they are several per cent.
-    let few = (server - client).abs() <= 8.0 + 2.0 * f64::from(row.at.concurrency);
-    if SERVER_SHARE_USUAL.contains(&share) || few {
+    // A few tokens lie between the two clocks' edges, more when the client's computer is busy; in a short window they are several per cent.
+    let rate = row.raw.aggregate_tps.unwrap_or(0.0).max(0.0);
+    let few = (8.0 + 2.0 * f64::from(row.at.concurrency)).max(COUNTER_DELAY_SECONDS * rate);
+    if SERVER_SHARE_USUAL.contains(&share) || (server - client).abs() <= few {
         return None;
     }
     // More at the server than at the client: chunks were counted, or other clients were served. The cell is slower than the engine.

@@ -12,8 +12,9 @@ use crate::support::hosts::{id, person};
 use crate::support::renting::{credit, instant, micros, rental_id, request, start};
 use crate::support::{TestApp, wait_for};
 
-/// Runs `rigmark measure` with the challenge's own matrix and uploads the document.
-async fn measure(app: &TestApp, engine_url: &str, challenge: &Value, key: &str) {
+/// Runs `rigmark measure` with the challenge's own matrix and uploads the document. False: it waits for review, as what is measured on a busy
+/// computer may.
+async fn measure(app: &TestApp, engine_url: &str, challenge: &Value, key: &str) -> bool {
     let dir = TempDir::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rigmark"));
     command
@@ -23,7 +24,12 @@ async fn measure(app: &TestApp, engine_url: &str, challenge: &Value, key: &str) 
         .env("RIGMARK_API_KEY", key);
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
+    let waits = output.status.code() == Some(1) && said.contains("Verdict: needs_review");
+    assert!(output.status.success() || waits, "{said}");
+    if waits {
+        println!("{said}");
+    }
+    !waits
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,10 +48,17 @@ async fn from_measuring_to_the_statement() {
     let publish = format!("/api/v1/listings/{listing}/publish");
     host.http.post(&publish).expect_problem(409, "listing_not_measured").await;
 
-    let challenge = host.http.post(&format!("/api/v1/machines/{machine_id}/challenges")).json(&json!({})).expect(201).await;
     let form = json!({ "name": "measure", "scopes": ["runs:write", "machines:read"] });
     let key = host.http.post("/api/v1/api-keys").json(&form).expect(201).await["key"].as_str().unwrap().to_owned();
-    measure(&app, engine.url(), &challenge, &key).await;
+    let mut is_verified = false;
+    for _ in 0..3 {
+        let challenge = host.http.post(&format!("/api/v1/machines/{machine_id}/challenges")).json(&json!({})).expect(201).await;
+        is_verified = measure(&app, engine.url(), &challenge, &key).await;
+        if is_verified {
+            break;
+        }
+    }
+    assert!(is_verified, "three measurements wait for review");
     let runs = app.http.get("/api/v1/matrix-runs").expect(200).await;
     let run = &runs["data"][0];
     assert_eq!((&run["status"], &run["evidence_level"]), (&json!("verified"), &json!("challenged")), "{run}");
