@@ -87,6 +87,8 @@ fn benchmarks_api(config: &mut ServiceConfig) {
         .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
+        .service(benchmarks::api::machine_remeasure) // POST /api/v1/machines/{id}/remeasure
+        .service(benchmarks::api::remeasurement_list) // GET /api/v1/machines/{id}/remeasurements
         .service(benchmarks::api::run_upload) // POST /api/v1/matrix-runs
         .service(benchmarks::api::run_list) // GET /api/v1/matrix-runs
         .service(benchmarks::api::run_fetch) // GET /api/v1/matrix-runs/{id}

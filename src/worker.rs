@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
+use crate::{benchmarks, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
 
 pub fn registry() -> Registry {
     Registry {
@@ -13,10 +13,17 @@ pub fn registry() -> Registry {
             Arc::new(rentals::jobs::Starter::default()),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
+            Arc::new(benchmarks::EngineIdentity::default()),
             Arc::new(market::ListingEvidence),
+            Arc::new(benchmarks::Remeasure),
             Arc::new(identity::Cleanup),
             Arc::new(idempotency::ExpireKeys),
         ],
-        handlers: vec![Arc::new(identity::Letters), Arc::new(market::MachineChangedHandler), Arc::new(market::RunChangedHandler)],
+        handlers: vec![
+            Arc::new(identity::Letters),
+            Arc::new(market::MachineChangedHandler),
+            Arc::new(market::RunChangedHandler),
+            Arc::new(benchmarks::RemeasureHandler),
+        ],
     }
 }

@@ -67,6 +67,8 @@ codes! {
     AlreadyMember "already_member" "The account is a member.";
     IdempotencyInProgress "idempotency_in_progress" "The first request with this Idempotency-Key is still running.";
     ChallengeUsed "challenge_used" "The challenge has been answered.";
+    NoVerifiedRun "no_verified_run" "The machine has no verified run to compare with.";
+    NoEndpoint "no_endpoint" "The machine has no endpoint.";
     ChallengeExpired "challenge_expired" "The challenge has expired.";
     // 413, 415
     PayloadTooLarge "payload_too_large" "The body is too large.";

@@ -35,6 +35,7 @@ kinds! {
     Machine MachineId "mch";
     Challenge ChallengeId "chl";
     Run RunId "run";
+    Remeasurement RemeasurementId "rem";
     Listing ListingId "lst";
     Rental RentalId "rnt";
     Transfer TransferId "trf";

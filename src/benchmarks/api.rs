@@ -1,10 +1,13 @@
 //! Challenges and runs over HTTP.
 
 use actix_web::{HttpResponse, Responder, get, http::header, post};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     calculator::Answer,
     model::{ChallengeView, RunSummaryView, RunView},
+    remeasure::model::RemeasurementView,
     service::{self, ChallengeRequest, DecodeQuestion, RunListQuery},
 };
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
     ctx::Ctx,
     identity::{Auth, scope},
     web::{
-        AuthProblems, ConflictProblem, InputProblems, Json, NotFoundProblem, Page, Path, Query, QueryProblems, RawBody,
+        AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, RawBody,
         body::RUN_BYTES_MAX, cursor,
     },
 };
@@ -41,6 +44,44 @@ pub async fn challenge_create(
 pub async fn challenge_fetch(auth: Auth<scope::MachinesRead>, id: Path<ChallengeId>, ctx: Ctx) -> Result<impl Responder> {
     let challenge = service::challenge_fetch(&ctx, &auth.caller, id.into_inner()).await?;
     Ok(HttpResponse::Ok().json(challenge))
+}
+
+/// Re-measure a machine
+///
+/// The server measures a few random cells of the machine's newest verified run itself, on its registered engine. While that is open, asking again
+/// gives the same.
+#[utoipa::path(tag = "Machines", params(("id" = MachineId, Path, description = "One's own machine")),
+    responses((status = 202, body = RemeasurementView), AuthProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
+#[post("/api/v1/machines/{id}/remeasure")]
+pub async fn machine_remeasure(auth: Auth<scope::MachinesWrite>, id: Path<MachineId>, ctx: Ctx) -> Result<impl Responder> {
+    let remeasurement = service::remeasure(&ctx, &auth.caller, id.into_inner()).await?;
+    Ok(HttpResponse::Accepted().json(remeasurement))
+}
+
+/// A page of a list.
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RemeasurementListQuery {
+    #[serde(default)]
+    #[param(inline)]
+    limit: Limit,
+    cursor: Option<String>,
+}
+
+/// List a machine's re-measurements
+#[utoipa::path(tag = "Machines", params(("id" = MachineId, Path, description = "One's own machine"), RemeasurementListQuery),
+    responses((status = 200, body = Page<RemeasurementView>), AuthProblems, NotFoundProblem, QueryProblems), security(("bearer" = [])))]
+#[get("/api/v1/machines/{id}/remeasurements")]
+pub async fn remeasurement_list(
+    auth: Auth<scope::MachinesRead>,
+    id: Path<MachineId>,
+    query: Query<RemeasurementListQuery>,
+    ctx: Ctx,
+) -> Result<impl Responder> {
+    let before = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
+    let rows = service::remeasurements(&ctx, &auth.caller, id.into_inner(), before, query.limit.rows_to_fetch()).await?;
+    Ok(HttpResponse::Ok().json(Page::new(&ctx, query.binding(), query.limit, rows, |row| row.id, |row| row)?))
 }
 
 /// Upload a run document

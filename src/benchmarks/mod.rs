@@ -15,6 +15,8 @@ pub mod log;
 pub mod matrix;
 pub mod quantization;
 pub mod redact;
+pub mod remeasure;
+pub mod staleness;
 pub mod verdict;
 
 pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, is_near_duplicate, measured_cells};
@@ -22,12 +24,14 @@ pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Prof
 pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
 pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
 pub use document::{Envelope, read_envelope, read_value};
+pub use jobs::{EngineIdentity, Remeasure, RemeasureHandler};
 pub use json::{Unreadable, UnreadableCode};
 pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch, comparison_cell};
 pub use pages::{Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, StatusMark, cell_name};
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;
+pub mod jobs;
 pub mod model;
 pub mod pages;
 mod queries;

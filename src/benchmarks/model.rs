@@ -10,6 +10,7 @@ use super::{
     checks::Finding,
     claim::{Claim, ClaimedEngine, ClaimedHardware},
     matrix::{Cell, KvCapacity, Matrix, PrefillRow},
+    remeasure::PublicRemeasurement,
     verdict::{RunSettings, SeenHardware, Tool, Verdict},
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     },
     db::{
         JsonText,
-        schema::{challenges, run_cells, runs},
+        schema::{challenges, run_cells, run_standings, runs},
     },
 };
 
@@ -121,6 +122,21 @@ pub struct Run {
     pub reviewed_at: Option<DateTime<Utc>>,
     pub reviewed_by: Option<AccountId>,
     pub review_reason: Option<String>,
+}
+
+/// One row of `run_standings`: what became of a run after its verdict.
+#[derive(Debug, Clone, Default, Queryable, Selectable)]
+#[diesel(table_name = run_standings, check_for_backend(diesel::pg::Pg))]
+pub struct Standing {
+    /// When a re-measurement last agreed with it.
+    pub remeasured_at: Option<DateTime<Utc>>,
+    /// When one disagreed; null when a later one agreed.
+    pub disputed_at: Option<DateTime<Utc>>,
+    /// Until then a stale run still backs a listing.
+    pub stale_until: Option<DateTime<Utc>>,
+    pub engine_version_seen: Option<String>,
+    /// As the run shows them ([`super::remeasure::PublicRemeasurement`]), newest first.
+    pub remeasurements: serde_json::Value,
 }
 
 /// What lists show: a run without its `detail`.
@@ -274,6 +290,14 @@ pub struct RunView {
     pub expires_at: DateTime<Utc>,
     pub stale_at: Option<DateTime<Utc>>,
     pub stale_reason: Option<String>,
+    /// Until then a stale run still backs a listing.
+    pub stale_until: Option<DateTime<Utc>>,
+    /// When a re-measurement last agreed with it.
+    pub remeasured_at: Option<DateTime<Utc>>,
+    /// When one disagreed, unless a later one agreed.
+    pub disputed_at: Option<DateTime<Utc>>,
+    /// What the server measured itself, newest first, at most ten.
+    pub remeasurements: Vec<PublicRemeasurement>,
     pub reviewed_at: Option<DateTime<Utc>>,
     pub review_reason: Option<String>,
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
-use super::model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow};
+use super::model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing};
 use crate::{
     base::{
         Result,
@@ -12,7 +12,7 @@ use crate::{
     },
     db::{
         Conn, Tx,
-        schema::{challenges, run_cells, run_documents, run_marks, runs},
+        schema::{challenges, run_cells, run_documents, run_marks, run_standings, runs},
     },
 };
 
@@ -118,7 +118,17 @@ pub async fn run_review(
         ))
         .execute(&mut **tx)
         .await?;
+    // A person has decided what a re-measurement had put in doubt.
+    diesel::update(run_standings::table.find(id.uuid()))
+        .set(run_standings::disputed_at.eq(None::<DateTime<Utc>>))
+        .execute(&mut **tx)
+        .await?;
     Ok(changed == 1)
+}
+
+/// What became of a run after its verdict.
+pub async fn standing_fetch(conn: &mut Conn, id: RunId) -> Result<Standing> {
+    Ok(run_standings::table.find(id.uuid()).select(Standing::as_select()).first(conn).await.optional()?.unwrap_or_default())
 }
 
 /// Whether these bytes came in before, in a run that is not `upload_key`'s.

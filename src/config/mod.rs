@@ -103,6 +103,18 @@ pub struct Tunables {
     pub fee_basis_points: u16,
     pub fee_basis_points_pro: u16,
     pub idempotency_lease_seconds: i64,
+    /// How long a run whose machine has changed still backs a listing.
+    pub stale_valid_days: i64,
+    /// Mean of the random time between two re-measurements of a listed machine.
+    pub remeasure_mean_days: u32,
+    /// How long each re-measured cell is counted; in the sandbox no longer than 2 s.
+    pub remeasure_window_milliseconds: u32,
+    /// By how much a machine may be slower than its matrix before the server disagrees.
+    pub remeasure_time_between_tokens_percent: u32,
+    pub remeasure_total_percent: u32,
+    pub remeasure_cold_ttft_percent: u32,
+    /// Share of the streams of a re-measurement that must answer right.
+    pub remeasure_right_answers_percent: u32,
 }
 
 impl Default for Tunables {
@@ -118,6 +130,13 @@ impl Default for Tunables {
             fee_basis_points: 1_000,
             fee_basis_points_pro: 500,
             idempotency_lease_seconds: 60,
+            stale_valid_days: 7,
+            remeasure_mean_days: 7,
+            remeasure_window_milliseconds: 15_000,
+            remeasure_time_between_tokens_percent: 15,
+            remeasure_total_percent: 20,
+            remeasure_cold_ttft_percent: 25,
+            remeasure_right_answers_percent: 60,
         }
     }
 }

@@ -307,6 +307,33 @@ diesel::table! {
 }
 
 diesel::table! {
+    remeasure_schedules (machine_id) {
+        machine_id -> Uuid,
+        due_at -> Timestamptz,
+        reason -> Text,
+        failures -> Int4,
+    }
+}
+
+diesel::table! {
+    remeasurements (id) {
+        id -> Uuid,
+        machine_id -> Uuid,
+        run_id -> Uuid,
+        reason -> Text,
+        status -> Text,
+        attempts -> Int4,
+        plan -> Jsonb,
+        samples -> Jsonb,
+        answers -> Nullable<Jsonb>,
+        detail -> Nullable<Text>,
+        created_at -> Timestamptz,
+        started_at -> Nullable<Timestamptz>,
+        finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     rental_events (sequence) {
         sequence -> Int8,
         rental_id -> Uuid,
@@ -391,6 +418,17 @@ diesel::table! {
         run_id -> Uuid,
         kind -> Text,
         value -> Text,
+    }
+}
+
+diesel::table! {
+    run_standings (run_id) {
+        run_id -> Uuid,
+        remeasured_at -> Nullable<Timestamptz>,
+        disputed_at -> Nullable<Timestamptz>,
+        stale_until -> Nullable<Timestamptz>,
+        engine_version_seen -> Nullable<Text>,
+        remeasurements -> Jsonb,
     }
 }
 
@@ -500,6 +538,9 @@ diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
+diesel::joinable!(remeasure_schedules -> machines (machine_id));
+diesel::joinable!(remeasurements -> machines (machine_id));
+diesel::joinable!(remeasurements -> runs (run_id));
 diesel::joinable!(rental_events -> rentals (rental_id));
 diesel::joinable!(rental_segments -> rentals (rental_id));
 diesel::joinable!(rentals -> listings (listing_id));
@@ -508,6 +549,7 @@ diesel::joinable!(rentals -> runs (run_id));
 diesel::joinable!(run_cells -> runs (run_id));
 diesel::joinable!(run_documents -> runs (run_id));
 diesel::joinable!(run_marks -> runs (run_id));
+diesel::joinable!(run_standings -> runs (run_id));
 diesel::joinable!(runs -> challenges (challenge_id));
 diesel::joinable!(runs -> hardware_models (hardware_slug));
 diesel::joinable!(runs -> machines (machine_id));
@@ -535,12 +577,15 @@ diesel::allow_tables_to_appear_in_same_query! {
     models,
     postings,
     refresh_tokens,
+    remeasure_schedules,
+    remeasurements,
     rental_events,
     rental_segments,
     rentals,
     run_cells,
     run_documents,
     run_marks,
+    run_standings,
     runs,
     sessions,
     transfers,

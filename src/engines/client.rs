@@ -3,9 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -61,19 +63,28 @@ impl EngineResponse {
     }
 }
 
+/// How names become addresses: the system's look-up, or a double of it in tests.
+pub type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> + Send + Sync>;
+
 /// Cheap to clone; clones share the connections. A process that forwards many streams keeps one for each of its threads.
 #[derive(Clone)]
 pub struct EngineClient {
     public: reqwest::Client,
     any: reqwest::Client,
+    look_up: LookUp,
     pub(super) recent: Recent,
 }
 
 impl EngineClient {
     pub fn new() -> Result<Self> {
+        Self::with_look_up(Arc::new(|name| Box::pin(system_look_up(name))))
+    }
+
+    /// With another way from names to addresses. Every answer of it is checked as the system's are.
+    pub fn with_look_up(look_up: LookUp) -> Result<Self> {
         // Installed by main already; tests and other callers may come first. A second installation is refused and that is fine.
         let _already = rustls::crypto::ring::default_provider().install_default();
-        Ok(Self { public: build(false)?, any: build(true)?, recent: Recent::new() })
+        Ok(Self { public: build(false, &look_up)?, any: build(true, &look_up)?, look_up, recent: Recent::new() })
     }
 
     /// Names of the served models.
@@ -143,7 +154,7 @@ impl EngineClient {
     pub async fn check(&self, target: &Target) -> Result<()> {
         target.address.check_literal(target.allow_private)?;
         if target.address.literal().is_none() {
-            look_up(target.address.host(), target.allow_private).await.map_err(|e| classify(e.as_ref()))?;
+            checked(&self.look_up, target.address.host(), target.allow_private).await.map_err(|e| classify(e.as_ref()))?;
         }
         Ok(())
     }
@@ -174,7 +185,7 @@ impl EngineClient {
     }
 }
 
-fn build(allow_private: bool) -> Result<reqwest::Client> {
+fn build(allow_private: bool, look_up: &LookUp) -> Result<reqwest::Client> {
     let builder = || {
         reqwest::Client::builder()
             .user_agent(concat!("rigmark/", env!("CARGO_PKG_VERSION")))
@@ -186,7 +197,7 @@ fn build(allow_private: bool) -> Result<reqwest::Client> {
             .connect_timeout(Duration::from_secs(CONNECT_SECONDS))
             .read_timeout(Duration::from_secs(SILENCE_SECONDS))
             .pool_idle_timeout(Duration::from_secs(60))
-            .dns_resolver(CheckedResolver { allow_private })
+            .dns_resolver(CheckedResolver { allow_private, look_up: look_up.clone() })
     };
     // A container without certificates of authorities can still reach engines by http; https then fails by itself.
     builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(Error::internal)
@@ -195,13 +206,14 @@ fn build(allow_private: bool) -> Result<reqwest::Client> {
 /// Resolves and checks in one step, so that the connection goes to the addresses that were checked.
 struct CheckedResolver {
     allow_private: bool,
+    look_up: LookUp,
 }
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let allow_private = self.allow_private;
+        let (allow_private, look_up) = (self.allow_private, self.look_up.clone());
         Box::pin(async move {
-            let addresses = look_up(name.as_str(), allow_private).await?;
+            let addresses = checked(&look_up, name.as_str(), allow_private).await?;
             Ok(Box::new(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
         })
     }
@@ -212,8 +224,12 @@ impl Resolve for CheckedResolver {
 #[error("the name has an address that is not public ({0})")]
 struct ForbiddenName(&'static str);
 
-async fn look_up(name: &str, allow_private: bool) -> Result<Vec<IpAddr>, Box<dyn std::error::Error + Send + Sync>> {
-    let addresses: Vec<IpAddr> = tokio::net::lookup_host((name, 0)).await?.map(|socket| socket.ip()).collect();
+async fn system_look_up(name: String) -> std::io::Result<Vec<IpAddr>> {
+    Ok(tokio::net::lookup_host((name.as_str(), 0)).await?.map(|socket| socket.ip()).collect())
+}
+
+async fn checked(look_up: &LookUp, name: &str, allow_private: bool) -> Result<Vec<IpAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    let addresses = look_up(name.to_owned()).await?;
     if !allow_private && let Some(kind) = addresses.iter().find_map(|ip| rules::forbidden(*ip)) {
         return Err(Box::new(ForbiddenName(kind)));
     }

@@ -15,7 +15,7 @@ pub mod rules;
 
 pub use address::{AddressFault, EngineAddress};
 pub use answers::{EngineDescription, EngineModel, ProbeAnswer};
-pub use client::{BodyStream, EngineClient, EngineResponse, Target};
+pub use client::{BodyStream, EngineClient, EngineResponse, LookUp, Target};
 
 /// `owned_by` of the model that `rigmark simulate-engine` serves; modes other than the sandbox refuse such an engine.
 pub const SIMULATED_OWNER: &str = "rigmark-simulated-engine";

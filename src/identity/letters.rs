@@ -1,6 +1,6 @@
 //! The letters of this domain: what is enqueued, and what stands in them.
 //!
-//! A job's payload holds ids only: neither an address nor a token. The token of a link comes from the link's id (`token::mail_token`), so a job
+//! A job's payload holds neither an address nor a token; that of a notice holds its text, which is about nobody else. The token of a link comes from the link's id (`token::mail_token`), so a job
 //! that runs twice sends the same letter twice.
 
 use chrono::TimeDelta;
@@ -55,6 +55,13 @@ pub(super) enum Letter {
     Invitation {
         id: InvitationId,
     },
+    /// Something of a later domain that concerns an account.
+    Notice {
+        id: Uuid,
+        user: AccountId,
+        subject: String,
+        text: String,
+    },
 }
 
 /// Enqueues a letter; it is written after the transaction has committed.
@@ -76,6 +83,9 @@ pub(super) async fn deliver(ctx: &Ctx, letter: Letter) -> Result<()> {
         Letter::ResetPassword { user: None, .. } => None,
         Letter::PasswordChanged { id, user } => password_changed(ctx, &mut conn, id, user).await?,
         Letter::Invitation { id } => invitation(ctx, &mut conn, id).await?,
+        Letter::Notice { id, user, subject, text } => {
+            address(&mut conn, user).await?.map(|(email, _)| (id, Mail { to: email.expose().to_owned(), subject, text }))
+        }
     };
     drop(conn);
     match written {

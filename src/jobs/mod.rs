@@ -21,7 +21,7 @@ use crate::{base::Result, ctx::Ctx, db::Conn};
 
 pub use advance::advance_business_clock;
 pub use queue::{Job, enqueue, jobs_open_count};
-pub use runner::{Workers, run_due_jobs, run_sweeps};
+pub use runner::{Workers, run_due_jobs, run_slow_jobs, run_sweeps};
 
 /// A reconciler: see the module's head.
 #[async_trait(?Send)]
@@ -54,10 +54,23 @@ pub trait Sweep: Send + Sync {
     }
 }
 
+/// Who runs a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// The workers, and whoever moves the sandbox's clock. At most a lease long.
+    Quick,
+    /// One worker of a thread of its own, one job at a time: what takes minutes of the real world. Its lease is renewed while it runs; when the
+    /// process stops it is let go, and begun again by another.
+    Slow,
+}
+
 /// Runs the jobs of one kind.
 #[async_trait(?Send)]
 pub trait JobHandler: Send + Sync {
     fn kind(&self) -> &'static str;
+    fn lane(&self) -> Lane {
+        Lane::Quick
+    }
     /// At least once: a second run with the same payload must change nothing more.
     async fn run(&self, ctx: &Ctx, payload: serde_json::Value) -> Result<()>;
 }

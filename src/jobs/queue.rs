@@ -75,6 +75,30 @@ pub(super) async fn job_take(conn: &mut Conn, kinds: &[&str], now: DateTime<Utc>
     Ok(taken)
 }
 
+/// Keeps a running job from being taken by another.
+pub(super) async fn job_renew(conn: &mut Conn, job: &Taken, now: DateTime<Utc>, lease: Duration) -> Result<()> {
+    let until = now + TimeDelta::from_std(lease).map_err(Error::internal)?;
+    diesel::update(jobs::table.filter(jobs::id.eq(job.id)).filter(jobs::attempts.eq(job.attempts)).filter(jobs::state.eq("running")))
+        .set(jobs::lease_until.eq(until))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Gives a job back that was not finished through no fault of its own.
+pub(super) async fn job_release(conn: &mut Conn, job: &Taken) -> Result<()> {
+    diesel::update(jobs::table.filter(jobs::id.eq(job.id)).filter(jobs::attempts.eq(job.attempts)).filter(jobs::state.eq("running")))
+        .set((
+            jobs::state.eq("ready"),
+            jobs::dedupe_key.eq(None::<String>),
+            jobs::attempts.eq(job.attempts - 1),
+            jobs::lease_until.eq(None::<DateTime<Utc>>),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 pub(super) async fn job_finish(conn: &mut Conn, job: &Taken, now: DateTime<Utc>) -> Result<()> {
     // Guarded by the attempt: a worker whose lease ran out must not finish another's run.
     diesel::update(jobs::table.filter(jobs::id.eq(job.id)).filter(jobs::attempts.eq(job.attempts)))

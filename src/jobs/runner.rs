@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use tokio::{sync::watch, task::LocalSet};
 
-use super::{JobHandler, Sweep, queue};
+use super::{JobHandler, Lane, Sweep, queue};
 use crate::{
     base::{Error, Result},
     ctx::Ctx,
@@ -15,10 +15,13 @@ const LEASE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(500);
 const JOB_WORKERS: usize = 2;
 
-/// The running workers of a process, on a thread of their own.
+/// A slow job that takes longer is stuck.
+const SLOW_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// The running workers of a process, on threads of their own: one for sweeps and quick jobs, one for slow jobs, which measure time.
 pub struct Workers {
     stop: watch::Sender<bool>,
-    thread: std::thread::JoinHandle<()>,
+    threads: Vec<std::thread::JoinHandle<()>>,
 }
 
 impl Workers {
@@ -26,23 +29,33 @@ impl Workers {
     /// `internal` when no thread can be started.
     pub fn start(ctx: &Ctx) -> Result<Self> {
         let (stop, stopped) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
-        let ctx = ctx.clone();
-        let thread = std::thread::Builder::new()
-            .name("workers".to_owned())
-            .spawn(move || LocalSet::new().block_on(&runtime, run_loops(ctx, stopped)))
-            .map_err(Error::internal)?;
-        Ok(Self { stop, thread })
+        let quick = spawn("workers", ctx, &stopped, run_loops)?;
+        let slow = spawn("slow-jobs", ctx, &stopped, slow_loop)?;
+        Ok(Self { stop, threads: vec![quick, slow] })
     }
 
-    /// Lets each worker finish what it has in hand.
+    /// Lets each worker finish what it has in hand; a slow job is given back.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
-        let joined = tokio::task::spawn_blocking(move || self.thread.join()).await;
-        if !matches!(joined, Ok(Ok(()))) {
-            tracing::error!("the workers' thread ended with a panic");
+        for thread in self.threads {
+            let joined = tokio::task::spawn_blocking(move || thread.join()).await;
+            if !matches!(joined, Ok(Ok(()))) {
+                tracing::error!("a thread of the workers ended with a panic");
+            }
         }
     }
+}
+
+fn spawn<F: Future<Output = ()>>(
+    name: &str,
+    ctx: &Ctx,
+    stopped: &watch::Receiver<bool>,
+    run: impl FnOnce(Ctx, watch::Receiver<bool>) -> F + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
+    let (ctx, stopped) = (ctx.clone(), stopped.clone());
+    let work = move || LocalSet::new().block_on(&runtime, run(ctx, stopped));
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Error::internal)
 }
 
 async fn run_loops(ctx: Ctx, stopped: watch::Receiver<bool>) {
@@ -123,7 +136,29 @@ async fn job_loop(ctx: Ctx, mut stopped: watch::Receiver<bool>) {
     }
 }
 
-/// Runs due jobs until none is left; returns how many ran.
+/// Slow jobs, one after another.
+async fn slow_loop(ctx: Ctx, mut stopped: watch::Receiver<bool>) {
+    loop {
+        let more = run_slow_job(&ctx, async {
+            // A sender that is gone means the same.
+            let _ = stopped.clone().wait_for(|s| *s).await;
+        });
+        let wait = match more.await {
+            Ok(true) if *stopped.borrow() => return,
+            Ok(true) => continue,
+            Ok(false) => POLL,
+            Err(error) => {
+                tracing::error!(error = ?error, "the table of jobs cannot be read");
+                POLL * 4
+            }
+        };
+        if pause(&mut stopped, wait).await {
+            return;
+        }
+    }
+}
+
+/// Runs due quick jobs until none is left; returns how many ran.
 ///
 /// # Errors
 /// The database's own faults. A job's fault is recorded on the job.
@@ -135,32 +170,87 @@ pub async fn run_due_jobs(ctx: &Ctx) -> Result<usize> {
     Ok(count)
 }
 
+/// Runs due slow jobs until none is left; returns how many ran.
+///
+/// # Errors
+/// The database's own faults. A job's fault is recorded on the job.
+pub async fn run_slow_jobs(ctx: &Ctx) -> Result<usize> {
+    let mut count = 0;
+    while run_slow_job(ctx, std::future::pending()).await? {
+        count += 1;
+    }
+    Ok(count)
+}
+
 async fn run_one_job(ctx: &Ctx) -> Result<bool> {
-    let kinds: Vec<&str> = ctx.registry.handlers.iter().map(|h| h.kind()).collect();
+    let Some((job, handler)) = take(ctx, Lane::Quick).await? else { return Ok(false) };
+    let outcome = run_handler(ctx, handler.as_ref(), job.payload.clone(), LEASE).await;
+    note(ctx, handler.as_ref(), &job, outcome).await?;
+    Ok(true)
+}
+
+/// Takes a slow job and runs it until it ends or `stopped` does; then it is given back.
+async fn run_slow_job(ctx: &Ctx, stopped: impl Future<Output = ()>) -> Result<bool> {
+    let Some((job, handler)) = take(ctx, Lane::Slow).await? else { return Ok(false) };
+    let outcome = tokio::select! {
+        outcome = run_handler(ctx, handler.as_ref(), job.payload.clone(), SLOW_MAX) => Some(outcome),
+        () = renew(ctx, &job) => None,
+        () = stopped => None,
+    };
+    match outcome {
+        Some(outcome) => note(ctx, handler.as_ref(), &job, outcome).await?,
+        None => queue::job_release(&mut *ctx.db.conn().await?, &job).await?,
+    }
+    Ok(true)
+}
+
+/// Renews the job's lease for as long as it is polled.
+async fn renew(ctx: &Ctx, job: &queue::Taken) {
+    loop {
+        tokio::time::sleep(LEASE / 3).await;
+        let renewed = async {
+            let mut conn = ctx.db.conn().await?;
+            queue::job_renew(&mut conn, job, ctx.clock.wall_now(), LEASE).await
+        };
+        if let Err(error) = renewed.await {
+            tracing::warn!(job.id = %job.id, error = ?error, "a lease could not be renewed");
+        }
+    }
+}
+
+async fn take(ctx: &Ctx, lane: Lane) -> Result<Option<(queue::Taken, Arc<dyn JobHandler>)>> {
+    let kinds: Vec<&str> = ctx.registry.handlers.iter().filter(|h| h.lane() == lane).map(|h| h.kind()).collect();
     let taken = {
         let mut conn = ctx.db.conn().await?;
         queue::job_take(&mut conn, &kinds, ctx.clock.wall_now(), LEASE).await?
     };
-    let Some(job) = taken else { return Ok(false) };
-    let Some(handler) = ctx.registry.handlers.iter().find(|h| h.kind() == job.kind) else { return Ok(false) };
-    let outcome = run_handler(ctx, handler.as_ref(), job.payload.clone()).await;
+    let handler = |job: &queue::Taken| ctx.registry.handlers.iter().find(|h| h.kind() == job.kind).cloned();
+    Ok(taken.and_then(|job| handler(&job).map(|handler| (job, handler))))
+}
+
+async fn note(ctx: &Ctx, handler: &dyn JobHandler, job: &queue::Taken, outcome: std::result::Result<(), String>) -> Result<()> {
     let mut conn = ctx.db.conn().await?;
     let now = ctx.clock.wall_now();
     match outcome {
-        Ok(()) => queue::job_finish(&mut conn, &job, now).await?,
+        Ok(()) => queue::job_finish(&mut conn, job, now).await?,
         Err(text) => {
-            let dead = queue::job_fail(&mut conn, &job, now, &text).await?;
+            let dead = queue::job_fail(&mut conn, job, now, &text).await?;
             tracing::error!(job.id = %job.id, job.kind = job.kind, job.attempts, dead, error = text, "job failed");
             if dead {
                 metrics::counter!("rigmark_jobs_dead_total", "kind" => handler.kind()).increment(1);
             }
         }
     }
-    Ok(true)
+    Ok(())
 }
 
-async fn run_handler(ctx: &Ctx, handler: &dyn JobHandler, payload: serde_json::Value) -> std::result::Result<(), String> {
-    let work = tokio::time::timeout(LEASE, handler.run(ctx, payload));
+async fn run_handler(
+    ctx: &Ctx,
+    handler: &dyn JobHandler,
+    payload: serde_json::Value,
+    longest: Duration,
+) -> std::result::Result<(), String> {
+    let work = tokio::time::timeout(longest, handler.run(ctx, payload));
     match std::panic::AssertUnwindSafe(work).catch_unwind().await {
         Ok(Ok(Ok(()))) => Ok(()),
         Ok(Ok(Err(error))) => Err(format!("{error:?}")),

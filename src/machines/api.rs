@@ -56,7 +56,7 @@ pub async fn machine_show(auth: Auth<scope::MachinesRead>, id: Path<MachineId>, 
 
 /// Change a machine
 ///
-/// A change of its hardware takes its listing off the market until there is a new run.
+/// Another set of GPUs takes its listing off the market until there is a new run; another driver or power limit makes the run behind it stale.
 #[utoipa::path(tag = "Machines", security(("bearer" = [])), params(("id" = MachineId, Path, description = "A machine of the account")), request_body = UpdateMachine,
     responses((status = 200, body = MachineView), AuthProblems, NotFoundProblem, ConflictProblem, InputProblems))]
 #[patch("/api/v1/machines/{id}")]

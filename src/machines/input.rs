@@ -84,7 +84,7 @@ pub struct EndpointInput {
 pub struct UpdateMachine {
     #[schema(value_type = Option<NameText>)]
     pub name: Option<String>,
-    /// Any change here takes a listing off the market until there is a new run.
+    /// Another set of GPUs takes a listing off the market until there is a new run; another driver or power limit makes its run stale.
     #[serde(default, deserialize_with = "optional_object")]
     pub hardware: Option<HardwareUpdate>,
     /// Null takes it away.
@@ -163,6 +163,11 @@ impl Hardware {
             driver: machine.driver.clone(),
             power_limit_w: machine.power_limit_w,
         }
+    }
+
+    pub fn is_other_gpus(&self, old: &Self) -> bool {
+        let gpus = |hardware: &Self| (hardware.slug.clone(), hardware.gpu_count, hardware.vram_gib, hardware.kind.clone());
+        gpus(self) != gpus(old)
     }
 
     pub fn write_to(self, machine: &mut Machine) {

@@ -151,7 +151,7 @@ pub struct MachineView {
     pub id: MachineId,
     pub name: String,
     pub hardware: HardwareView,
-    /// When the stated hardware last changed; runs from before do not count for a listing.
+    /// When the stated GPUs last changed; runs from before do not count for a listing.
     pub hardware_changed_at: Option<DateTime<Utc>>,
     #[schema(example = "us-ca")]
     pub region: Option<String>,

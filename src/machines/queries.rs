@@ -89,6 +89,17 @@ pub async fn machine_is_watched(conn: &mut Conn, id: MachineId) -> Result<bool> 
     Ok(diesel::select(diesel::dsl::exists(rows)).get_result(conn).await?)
 }
 
+/// Why signs of life of the machine are wanted.
+pub async fn watch_reasons(conn: &mut Conn, id: MachineId) -> Result<Vec<String>> {
+    Ok(machine_watches::table.filter(machine_watches::machine_id.eq(id)).select(machine_watches::reason).load(conn).await?)
+}
+
+/// Machines on the market.
+pub async fn machine_list_listed(conn: &mut Conn) -> Result<Vec<Machine>> {
+    let listed = machine_watches::table.filter(machine_watches::reason.like("listing:%")).select(machine_watches::machine_id);
+    Ok(machines::table.filter(machines::id.eq_any(listed)).order(machines::id).select(Machine::as_select()).load(conn).await?)
+}
+
 /// Machines of which signs of life are wanted.
 pub async fn machine_list_watched(conn: &mut Conn) -> Result<Vec<Machine>> {
     let watched = machine_watches::table.select(machine_watches::machine_id);

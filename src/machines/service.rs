@@ -212,8 +212,11 @@ impl Change {
             let new = input::merge_hardware(&mut faults, &old, update.clone());
             faults.finish()?;
             if let Some(new) = new.filter(|new| *new != old) {
+                // Another set of GPUs makes every older run a claim about another machine; the rest makes it stale, which is for benchmarks.
+                if new.is_other_gpus(&old) {
+                    machine.hardware_changed_at = Some(now);
+                }
                 new.write_to(machine);
-                machine.hardware_changed_at = Some(now);
                 is_for_market = true;
             }
         }
@@ -362,6 +365,22 @@ pub async fn watch(tx: &mut Tx<'_>, id: MachineId, reason: &str) -> Result<()> {
 /// The database's own faults.
 pub async fn unwatch(tx: &mut Tx<'_>, id: MachineId, reason: &str) -> Result<()> {
     queries::watch_delete(tx, id, reason).await
+}
+
+/// Whether a rental has the machine, now or reserved. Whatever wants signs of life of it and is no listing is a rental.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn is_rented(conn: &mut Conn, id: MachineId) -> Result<bool> {
+    Ok(queries::watch_reasons(conn, id).await?.iter().any(|reason| !reason.starts_with("listing:")))
+}
+
+/// Machines on the market.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn list_listed(conn: &mut Conn) -> Result<Vec<Machine>> {
+    queries::machine_list_listed(conn).await
 }
 
 /// Counts a rental that the machine did not start.

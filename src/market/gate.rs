@@ -47,6 +47,7 @@ codes! {
     RunMissing "run_missing";
     RunRejected "run_rejected";
     RunInReview "run_in_review";
+    RemeasureDisagreed "remeasure_disagreed";
     HardwareChanged "hardware_changed";
     HardwareDiffers "hardware_differs";
     EndpointChanged "endpoint_changed";
@@ -113,6 +114,24 @@ pub struct RunFacts {
     pub expires_at: DateTime<Utc>,
     pub stale_reason: Option<String>,
     pub is_stale: bool,
+    /// Until then a stale run still backs a listing that it backs already; none: not at all.
+    pub stale_until: Option<DateTime<Utc>>,
+    /// When the server's own measurement disagreed with it, unless a later one agreed.
+    pub disputed_at: Option<DateTime<Utc>>,
+    /// When the server's own measurement last agreed with it.
+    pub remeasured_at: Option<DateTime<Utc>>,
+}
+
+impl RunFacts {
+    /// Whether it is stale, but its host has some days yet to answer a new challenge.
+    pub fn is_in_grace(&self, now: DateTime<Utc>) -> bool {
+        self.is_stale && self.stale_until.is_some_and(|until| until > now)
+    }
+
+    /// When it stops backing a listing by itself.
+    pub fn backs_until(&self) -> DateTime<Utc> {
+        self.stale_until.filter(|_| self.is_stale).map_or(self.expires_at, |until| until.min(self.expires_at))
+    }
 }
 
 /// What this deployment asks of evidence.
@@ -121,6 +140,8 @@ pub struct Rules {
     pub now: DateTime<Utc>,
     pub wanted: EvidenceLevel,
     pub is_sandbox: bool,
+    /// A listing is to be put on the market: a stale run, which keeps one there for some days, does not bring one there.
+    pub is_publishing: bool,
 }
 
 /// Everything the gate looks at.
@@ -186,6 +207,8 @@ fn engine_conditions(engine: &Engine, rules: &Rules) -> Option<Unmet> {
     }
 }
 
+const REMEASURE_HINT: &str = " Have the machine measured by Rigmark itself: POST /api/v1/machines/{id}/remeasure.";
+
 /// Why the run does not back a listing of the machine; empty when it does. The first is the one to name as the reason.
 pub fn run_conditions(run: &RunFacts, machine: &MachineFacts, rules: &Rules) -> Vec<Unmet> {
     let mut missing = Vec::new();
@@ -194,6 +217,10 @@ pub fn run_conditions(run: &RunFacts, machine: &MachineFacts, rules: &Rules) -> 
         "verified" => {}
         "rejected" => add(UnmetCode::RunRejected, format!("Run {} was rejected; its checks say why.", run.id)),
         _ => add(UnmetCode::RunInReview, format!("Run {} waits for review.", run.id)),
+    }
+    if let Some(at) = run.disputed_at {
+        let detail = format!("Rigmark's own measurement at {} does not fit run {}; the run shows its samples.", instant(at), run.id);
+        add(UnmetCode::RemeasureDisagreed, detail);
     }
     if let Some(at) = machine.hardware_changed_at.filter(|at| *at > run.created_at) {
         add(UnmetCode::HardwareChanged, format!("The machine's hardware changed at {}, after run {}.", instant(at), run.id));
@@ -207,10 +234,12 @@ pub fn run_conditions(run: &RunFacts, machine: &MachineFacts, rules: &Rules) -> 
     }
     // A document says nothing about which engine was registered; re-measuring does.
     let engine_matters = rules.wanted >= EvidenceLevel::Remeasured;
-    if let Some(at) = machine.endpoint_changed_at.filter(|at| engine_matters && *at > run.created_at) {
-        add(UnmetCode::EndpointChanged, format!("The machine's endpoint changed at {}, after run {}.", instant(at), run.id));
+    let known_since = run.remeasured_at.map_or(run.created_at, |at| at.max(run.created_at));
+    if let Some(at) = machine.endpoint_changed_at.filter(|at| engine_matters && *at > known_since) {
+        let detail = format!("The machine's endpoint changed at {}, after run {}.{REMEASURE_HINT}", instant(at), run.id);
+        add(UnmetCode::EndpointChanged, detail);
     }
-    if run.is_stale {
+    if run.is_stale && (rules.is_publishing || !run.is_in_grace(rules.now)) {
         let why = run.stale_reason.as_deref().unwrap_or("something it depends on changed");
         add(UnmetCode::RunStale, format!("Run {} is stale: {why}.", run.id));
     }
@@ -221,7 +250,9 @@ pub fn run_conditions(run: &RunFacts, machine: &MachineFacts, rules: &Rules) -> 
         add(UnmetCode::RunUnlisted, format!("Run {} is unlisted.", run.id));
     }
     if run.level < rules.wanted {
-        let detail = format!("Run {} has the evidence level {}; a listing needs {}.", run.id, run.level.as_str(), rules.wanted.as_str());
+        let hint = if engine_matters { REMEASURE_HINT } else { "" };
+        let (has, wanted) = (run.level.as_str(), rules.wanted.as_str());
+        let detail = format!("Run {} has the evidence level {has}; a listing needs {wanted}.{hint}", run.id);
         add(UnmetCode::EvidenceTooLow, detail);
     }
     missing

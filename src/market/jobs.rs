@@ -45,6 +45,8 @@ impl JobHandler for MachineChangedHandler {
     }
     async fn run(&self, ctx: &Ctx, payload: serde_json::Value) -> Result<()> {
         let changed: MachineChanged = serde_json::from_value(payload).map_err(Error::internal)?;
+        // First what it means for the runs, since the listing stands on them.
+        benchmarks::service::note_machine(ctx, changed.machine_id).await?;
         service::reassess_machine(ctx, changed.machine_id).await
     }
 }

@@ -206,6 +206,12 @@ pub struct BackingRun {
     pub evidence_level: String,
     pub created_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,
+    /// What has changed since it was measured.
+    pub stale_reason: Option<String>,
+    /// Until then it backs the listing nevertheless.
+    pub stale_until: Option<DateTime<Utc>>,
+    /// When Rigmark's own measurement last agreed with it.
+    pub remeasured_at: Option<DateTime<Utc>>,
 }
 
 /// The measured cell that answers a workload: the lightest valid one that is at least as heavy as asked.
@@ -287,11 +293,12 @@ impl ListingView {
     pub(super) fn new(details: ListingDetails, matched: Option<WorkloadMatch>, rules: &Rules) -> Result<Self> {
         let ListingDetails { listing, machine, by, run } = details;
         let state = listing.state()?;
-        let badge = run.as_ref().map(|run| match run_conditions(&run.facts, &machine.facts, rules).is_empty() {
+        let holds = run.as_ref().map(|run| run_conditions(&run.facts, &machine.facts, rules).is_empty());
+        let badge = run.as_ref().zip(holds).map(|(run, holds)| match holds && !run.facts.is_stale {
             true => Badge::Measured,
             false => Badge::Stale,
         });
-        let is_valid = listing.valid_until.is_some_and(|until| until > rules.now) && badge == Some(Badge::Measured);
+        let is_valid = listing.valid_until.is_some_and(|until| until > rules.now) && holds == Some(true);
         let unavailable_because = match state {
             ListingState::Draft | ListingState::Paused | ListingState::OffMarket => Some(Unavailable::NotPublished),
             ListingState::Published if !is_valid => Some(Unavailable::NotMeasured),
@@ -353,6 +360,9 @@ fn backing_run(run: RunRow) -> BackingRun {
         evidence_level: run.facts.level.as_str().to_owned(),
         created_at: run.facts.created_at,
         expires_at: run.facts.expires_at,
+        stale_reason: run.facts.stale_reason,
+        stale_until: run.facts.stale_until,
+        remeasured_at: run.facts.remeasured_at,
     }
 }
 

@@ -22,8 +22,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 pub struct CellPlan {
     pub context_tokens: u64,
     pub concurrency: u32,
-    /// The request every stream sends ([`super::stream::request_body`]).
-    pub body: Bytes,
+    /// The requests of the streams ([`super::stream::request_body`]), one after another; a single one is sent by all.
+    pub bodies: Vec<Bytes>,
+    /// Whether what the streams say is kept.
+    pub hears: bool,
     pub max_tokens: u64,
     pub window: Duration,
     /// How long all streams must have run undisturbed before the window opens.
@@ -139,9 +141,14 @@ pub async fn run_cell(client: &EngineClient, target: &Target, plan: CellPlan, on
     let _stop_on_drop = stop.clone().drop_guard();
     let shared = Arc::new(Shared::default());
     let mut workers = JoinSet::new();
-    for _ in 0..plan.concurrency {
-        let (client, target, body, stop, shared) = (client.clone(), target.clone(), plan.body.clone(), stop.clone(), shared.clone());
-        workers.spawn(async move { run_worker(client, target, body, stop, &shared).await });
+    let bodies = plan.bodies.iter().cycle().take(usize::try_from(plan.concurrency).unwrap_or(usize::MAX));
+    for (number, body) in bodies.cloned().enumerate() {
+        let (client, target, hears, stop, shared) = (client.clone(), target.clone(), plan.hears, stop.clone(), shared.clone());
+        workers.spawn(async move {
+            let mut records = run_worker(client, target, body, hears, stop, &shared).await;
+            records.iter_mut().for_each(|record| record.stream = number);
+            records
+        });
     }
     let sampler = Sampler::start(client, target, plan.kind, plan.window);
     let ready = warm_up(&plan, &shared, &sampler, started).await;

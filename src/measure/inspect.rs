@@ -45,6 +45,25 @@ impl EngineFacts {
     pub fn is_simulated(&self) -> bool {
         self.model.owned_by.as_deref() == Some(SIMULATED_OWNER)
     }
+
+    pub fn identity(&self) -> Identity {
+        Identity { version: self.version.clone(), models: self.models.iter().map(|model| model.id.clone()).collect() }
+    }
+}
+
+/// What an engine is, as far as it says: what a run made with another one is stale by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Empty when it does not say.
+    pub version: String,
+    pub models: Vec<String>,
+}
+
+/// Asks for the identity only.
+pub async fn identify(client: &EngineClient, target: &Target) -> Result<Identity> {
+    let models = client.models(target).await?;
+    let version = small_json(client, target, "/version").await;
+    Ok(Identity { version: version.get("version").and_then(Value::as_str).unwrap_or_default().to_owned(), models })
 }
 
 /// Gauges and counters at one moment; `None` where the engine has none.

@@ -306,7 +306,8 @@ impl Run<'_> {
         let plan = CellPlan {
             context_tokens: context,
             concurrency,
-            body: request_body(&self.facts.model.id, &text, max_tokens),
+            bodies: vec![request_body(&self.facts.model.id, &text, max_tokens)],
+            hears: false,
             max_tokens,
             window: self.plan.duration,
             stable: stable(self.plan.duration),

@@ -6,6 +6,7 @@ mod hardware;
 pub mod inspect;
 pub mod matrix;
 pub mod prompt;
+pub mod question;
 pub mod simulated;
 pub mod spot;
 pub mod sse;

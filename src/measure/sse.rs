@@ -70,6 +70,28 @@ fn scan_data(data: &[u8]) -> Event {
     }
 }
 
+/// The text that an event carries, unescaped, and whether it is reasoning; `None` for an event without any.
+pub fn text_of(data: &[u8]) -> Option<(String, bool)> {
+    TEXT_KEYS.iter().find_map(|key| {
+        let at = find(data, key)?;
+        let literal = string_literal(data.get(at + key.len()..)?.trim_ascii_start())?;
+        let text: String = serde_json::from_slice(literal).ok()?;
+        (!text.is_empty()).then(|| (text, key.starts_with(b"\"reasoning")))
+    })
+}
+
+/// The JSON string at the beginning of `value`, quotes included.
+fn string_literal(value: &[u8]) -> Option<&[u8]> {
+    let mut is_escaped = false;
+    let rest = value.strip_prefix(b"\"")?;
+    let end = rest.iter().position(|byte| {
+        let is_end = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        is_end
+    })?;
+    value.get(..end + 2)
+}
+
 const TEXT_KEYS: [&[u8]; 4] = [b"\"content\":", b"\"reasoning_content\":", b"\"reasoning\":", b"\"text\":"];
 
 fn has_text(data: &[u8], key: &[u8]) -> bool {

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::sse::{Event, Scanner};
+use super::sse::{Event, Scanner, text_of};
 use crate::base::clock::monotonic;
 use crate::base::{Code, Error, Result};
 use crate::engines::{BodyStream, EngineClient, Target};
@@ -31,9 +31,34 @@ pub struct Mark {
     pub tokens: u64,
 }
 
+/// What a stream said: the beginning of its text, and how much there was of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// At most [`HEARD_BYTES_MAX`], reasoning and answer in the order they came.
+    pub text: String,
+    /// Bytes of all text, kept or not.
+    pub bytes: u64,
+    pub has_reasoning: bool,
+}
+
+const HEARD_BYTES_MAX: usize = 8_192;
+
+impl Heard {
+    fn hear(&mut self, data: &[u8]) {
+        let Some((text, is_reasoning)) = text_of(data) else { return };
+        self.bytes += text.len() as u64;
+        self.has_reasoning |= is_reasoning;
+        if self.text.len() + text.len() <= HEARD_BYTES_MAX {
+            self.text.push_str(&text);
+        }
+    }
+}
+
 /// What was seen of one request.
 #[derive(Debug, Clone)]
 pub struct StreamRecord {
+    /// Which of the cell's streams, from 0; a stream that completes and begins again keeps its number.
+    pub stream: usize,
     pub started: Instant,
     /// One for each chunk that brought tokens; both members grow.
     pub marks: Vec<Mark>,
@@ -45,11 +70,23 @@ pub struct StreamRecord {
     /// The instant of `[DONE]`.
     pub completed: Option<Instant>,
     pub error: Option<String>,
+    /// `None` when nobody wanted to know; then the text is not even unescaped.
+    pub heard: Option<Heard>,
 }
 
 impl StreamRecord {
     fn new(started: Instant) -> Self {
-        Self { started, marks: Vec::new(), text_chunks: 0, has_continuous_usage: false, prompt_tokens: None, completed: None, error: None }
+        Self {
+            stream: 0,
+            started,
+            marks: Vec::new(),
+            text_chunks: 0,
+            has_continuous_usage: false,
+            prompt_tokens: None,
+            completed: None,
+            error: None,
+            heard: None,
+        }
     }
 
     pub fn tokens(&self) -> u64 {
@@ -110,9 +147,31 @@ pub async fn run_request(
     target: &Target,
     body: Bytes,
     stop: &CancellationToken,
-    mut on_first_token: impl FnMut(),
+    on_first_token: impl FnMut(),
 ) -> StreamRecord {
-    let mut record = StreamRecord::new(monotonic());
+    run(client, target, body, stop, on_first_token, StreamRecord::new(monotonic())).await
+}
+
+/// The same, and keeps what the stream said.
+pub async fn hear_request(
+    client: &EngineClient,
+    target: &Target,
+    body: Bytes,
+    stop: &CancellationToken,
+    on_first_token: impl FnMut(),
+) -> StreamRecord {
+    let record = StreamRecord { heard: Some(Heard::default()), ..StreamRecord::new(monotonic()) };
+    run(client, target, body, stop, on_first_token, record).await
+}
+
+async fn run(
+    client: &EngineClient,
+    target: &Target,
+    body: Bytes,
+    stop: &CancellationToken,
+    mut on_first_token: impl FnMut(),
+    mut record: StreamRecord,
+) -> StreamRecord {
     let opened = tokio::select! {
         biased;
         () = stop.cancelled() => return record,
@@ -158,6 +217,9 @@ async fn read(mut body: BodyStream, record: &mut StreamRecord, stop: &Cancellati
                         record.error = Some(format!("error in the stream: {}", excerpt(data)));
                     } else {
                         record.see(event, at);
+                        if let Some(heard) = record.heard.as_mut().filter(|_| event.has_text) {
+                            heard.hear(data);
+                        }
                     }
                 });
                 if !fits {
@@ -178,16 +240,26 @@ fn excerpt(bytes: &[u8]) -> String {
 }
 
 /// One of a cell's streams: sends the request again as often as it completes.
-pub async fn run_worker(client: EngineClient, target: Target, body: Bytes, stop: CancellationToken, shared: &Shared) -> Vec<StreamRecord> {
+pub async fn run_worker(
+    client: EngineClient,
+    target: Target,
+    body: Bytes,
+    hears: bool,
+    stop: CancellationToken,
+    shared: &Shared,
+) -> Vec<StreamRecord> {
     let mut records: Vec<StreamRecord> = Vec::new();
     loop {
         let is_first = records.is_empty();
-        let record = run_request(&client, &target, body.clone(), &stop, || {
+        let on_first_token = || {
             if is_first {
                 shared.active.fetch_add(1, Relaxed);
             }
-        })
-        .await;
+        };
+        let record = match hears {
+            true => hear_request(&client, &target, body.clone(), &stop, on_first_token).await,
+            false => run_request(&client, &target, body.clone(), &stop, on_first_token).await,
+        };
         let goes_on = record.error.is_none() && record.completed.is_some() && !stop.is_cancelled();
         if record.error.is_some() {
             shared.failed.fetch_add(1, Relaxed);

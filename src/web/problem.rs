@@ -77,6 +77,8 @@ pub const fn status(code: Code) -> StatusCode {
         | C::ListingNotAvailable
         | C::AlreadyListed
         | C::MachineInUse
+        | C::NoVerifiedRun
+        | C::NoEndpoint
         | C::QuoteExpired
         | C::LastOwner
         | C::AlreadyMember

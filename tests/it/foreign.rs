@@ -55,6 +55,8 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/quotes", r#"{"listing_id": "{draft}"}"#, Hidden),
     ("post", "/api/v1/machines/{machine}/challenges", "{}", Hidden),
     ("get", "/api/v1/challenges/{challenge}", "", Hidden),
+    ("post", "/api/v1/machines/{machine}/remeasure", "", Hidden),
+    ("get", "/api/v1/machines/{machine}/remeasurements", "", Hidden),
     ("post", "/api/v1/matrix-runs", r#"{"document": {document}, "machine_id": "{machine}", "challenge_id": "{challenge}"}"#, Hidden),
     ("post", "/api/v1/rentals", r#"{"listing_id": "{draft}"}"#, Hidden),
     ("get", "/api/v1/rentals", "", Own),

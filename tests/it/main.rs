@@ -23,5 +23,6 @@ mod machines;
 mod market;
 mod measure;
 mod pages;
+mod remeasure;
 mod rentals;
 mod web;

@@ -2,15 +2,20 @@
 
 mod calculator;
 mod challenges;
+mod measuring;
 mod read;
+mod remeasure;
 mod review;
+mod staleness;
 mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
 pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
+pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
+pub use staleness::{note_listed_engines, note_machine};
 pub use upload::upload;
 
 use std::io::{Read, Write};

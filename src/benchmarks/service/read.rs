@@ -206,6 +206,11 @@ pub(super) async fn view(conn: &mut Conn, run: Run) -> Result<RunView> {
     let handles = identity::service::account_summaries(conn, &[run.account_id]).await?;
     let detail: RunDetail = run.detail.read()?;
     let status = verdict(&run.status)?;
+    let standing = queries::standing_fetch(conn, run.id).await?;
+    let remeasurements = match standing.remeasurements {
+        serde_json::Value::Null => Vec::new(),
+        outcomes => serde_json::from_value(outcomes).map_err(Error::internal)?,
+    };
     Ok(RunView {
         label: label(status),
         by: handles.get(&run.account_id).map(|a| format!("@{}", a.handle)).unwrap_or_default(),
@@ -243,6 +248,10 @@ pub(super) async fn view(conn: &mut Conn, run: Run) -> Result<RunView> {
         expires_at: run.expires_at,
         stale_at: run.stale_at,
         stale_reason: run.stale_reason,
+        stale_until: standing.stale_until,
+        remeasured_at: standing.remeasured_at,
+        disputed_at: standing.disputed_at,
+        remeasurements,
         reviewed_at: run.reviewed_at,
         review_reason: run.review_reason,
     })

@@ -21,7 +21,7 @@ use super::{
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
-    gzip, read, sha256_hex,
+    gzip, read, sha256_hex, staleness,
 };
 use crate::{
     base::{Code, Error, FieldError, Result, id::RunId},
@@ -97,6 +97,7 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
         .tx("run_upload", async |tx| {
             if queries::run_insert(tx, &run, &document, &cells, &marks).await? {
                 use_challenge(tx, challenge.as_ref(), now).await?;
+                staleness::note_document(ctx, tx, &run, now).await?;
             }
             Ok(())
         })

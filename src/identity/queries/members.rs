@@ -8,7 +8,7 @@ use crate::{
     base::{Code, Error, Result, id::AccountId},
     db::{
         Conn, OnConstraint, Tx,
-        schema::{accounts, memberships},
+        schema::{accounts, memberships, users},
     },
     identity::{
         model::{Account, Member},
@@ -97,4 +97,15 @@ pub async fn member_delete(tx: &mut Tx<'_>, organization: AccountId, user: Accou
 /// Takes a user out of every organization.
 pub async fn member_delete_everywhere(tx: &mut Tx<'_>, user: AccountId) -> Result<usize> {
     Ok(diesel::delete(memberships::table.filter(memberships::user_id.eq(user))).execute(&mut **tx).await?)
+}
+
+/// Who is written to about an account: the person, or the owners and admins of an organization.
+pub async fn notice_readers(conn: &mut Conn, account: AccountId) -> Result<Vec<AccountId>> {
+    let own = users::table.find(account.uuid()).filter(users::email.is_not_null()).select(users::account_id);
+    let mut readers: Vec<AccountId> = own.load(conn).await?;
+    let leading = memberships::table
+        .filter(memberships::organization_id.eq(account.uuid()))
+        .filter(memberships::role.eq_any([Role::Owner.as_str(), Role::Admin.as_str()]));
+    readers.extend(leading.order(memberships::user_id).select(memberships::user_id).load::<AccountId>(conn).await?);
+    Ok(readers)
 }

@@ -6,13 +6,14 @@ use uuid::Uuid;
 
 use super::registration::Mailed;
 use crate::{
-    base::{Error, Result, secret::Secret, shape::TokenText},
+    base::{Error, Result, id::AccountId, secret::Secret, shape::TokenText},
     ctx::Ctx,
+    db::Tx,
     identity::{
         caller::Caller,
         letters::{self, Letter},
         model::LinkPurpose,
-        queries::{accounts, mailed, sessions},
+        queries::{accounts, mailed, members, sessions},
         token,
     },
 };
@@ -65,4 +66,16 @@ pub async fn sweep(ctx: &Ctx) -> Result<()> {
             mailed::mailed_sweep(tx, now).await
         })
         .await
+}
+
+/// Writes to whoever looks after an account, once the transaction has committed.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn notify(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, subject: &str, text: &str) -> Result<()> {
+    for user in members::notice_readers(tx, account).await? {
+        let letter = Letter::Notice { id: Uuid::now_v7(), user, subject: subject.to_owned(), text: text.to_owned() };
+        letters::enqueue(ctx, tx, letter).await?;
+    }
+    Ok(())
 }

@@ -17,7 +17,7 @@ pub use invitations::{
     CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,
 };
 pub use keys::{CreateKey, api_keys, create_key, revoke_key};
-pub use mailed::{ConfirmEmail, confirm_email, request_confirmation, sweep};
+pub use mailed::{ConfirmEmail, confirm_email, notify, request_confirmation, sweep};
 pub use organizations::{
     CreateOrganization, SetRole, UpdateOrganization, found_organization, members, organization, organizations, remove_member,
     set_member_role, update_organization,

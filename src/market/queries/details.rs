@@ -17,7 +17,7 @@ use crate::{
     db::{Bind, Conn, Statement, schema::listings},
 };
 
-/// What [`DetailsRow`] reads by position, given `l`, `m`, `a` and `r`: [`DetailsSql`] without its last part.
+/// What [`DetailsRow`] reads by position, given `l`, `m`, `a`, `r` and `rs`: [`DetailsSql`] without its last part.
 pub(super) const COLUMNS: &str = "l.id, l.machine_id, l.account_id, l.state, l.off_market_reason, l.price_per_hour_micros, l.min_hours,
     l.max_hours, l.available_until, l.description, l.run_id, l.valid_until, l.is_taken, l.is_silent, l.hardware_slug, l.gpu_count, l.vram_gib,
     l.region, l.model, l.quantization, l.published_at, l.created_at, l.updated_at, l.closed_at, l.version, a.handle,
@@ -26,11 +26,11 @@ pub(super) const COLUMNS: &str = "l.id, l.machine_id, l.account_id, l.state, l.o
 
 /// What [`RunColumns`] reads by position: [`RunSql`].
 pub(super) const RUN_COLUMNS: &str = "r.id, r.status, r.evidence_level, r.visibility, r.hardware_slug, r.gpu_count,
-    coalesce(r.model_slug, r.model_name), r.quantization, r.created_at, r.expires_at, r.stale_at, r.stale_reason, r.title, r.summary,
-    r.engine_name";
+    coalesce(r.model_slug, r.model_name), r.quantization, r.created_at, r.expires_at, r.stale_at, r.stale_reason, rs.stale_until,
+    rs.disputed_at, rs.remeasured_at, r.title, r.summary, r.engine_name";
 
 pub(super) const JOINS: &str = "JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
-    LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id";
+    LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id LEFT JOIN run_standings rs ON rs.run_id = r.id";
 
 type Instant = sql::Nullable<sql::Timestamptz>;
 type Words = sql::Nullable<sql::Text>;
@@ -64,6 +64,9 @@ type RunSql = (
     Instant,
     Instant,
     Words,
+    Instant,
+    Instant,
+    Instant,
     Words,
     Words,
     Words,
@@ -111,6 +114,9 @@ pub(super) struct RunColumns {
     expires_at: Option<DateTime<Utc>>,
     stale_at: Option<DateTime<Utc>>,
     stale_reason: Option<String>,
+    stale_until: Option<DateTime<Utc>>,
+    disputed_at: Option<DateTime<Utc>>,
+    remeasured_at: Option<DateTime<Utc>>,
     title: Option<String>,
     summary: Option<String>,
     engine_name: Option<String>,
@@ -137,6 +143,9 @@ impl RunColumns {
             expires_at: self.expires_at?,
             is_stale: self.stale_at.is_some(),
             stale_reason: self.stale_reason,
+            stale_until: self.stale_until,
+            disputed_at: self.disputed_at,
+            remeasured_at: self.remeasured_at,
         };
         Some(RunRow { facts, title: self.title?, summary: self.summary?, engine_name: self.engine_name })
     }
@@ -194,7 +203,10 @@ pub async fn listing_list_own(conn: &mut Conn, account: AccountId, before: Optio
 
 /// Runs bound to a machine, newest first. Older ones than the newest hundred have long been replaced.
 pub async fn run_list_of_machine(conn: &mut Conn, machine: MachineId) -> Result<Vec<RunFacts>> {
-    let text = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.machine_id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT 100");
+    let text = format!(
+        "SELECT {RUN_COLUMNS} FROM runs r LEFT JOIN run_standings rs ON rs.run_id = r.id
+         WHERE r.machine_id = $1 ORDER BY r.created_at DESC, r.id DESC LIMIT 100"
+    );
     let rows: Vec<RunColumns> = Statement::<RunSql>::kept(text, vec![Bind::Id(machine.uuid())]).load(conn).await?;
     Ok(rows.into_iter().filter_map(RunColumns::row).map(|row| row.facts).collect())
 }

@@ -24,7 +24,8 @@ fn ids(rows: Vec<IdRow>) -> Vec<ListingId> {
     rows.into_iter().map(|row| row.id).collect()
 }
 
-/// Published listings to look at again: due, no longer backed by their run, or with a newer run that may back them. The gate decides; this
+/// Listings to look at again: published ones that are due, no longer backed by their run, or have a newer run that may back them; and those
+/// that a re-measurement took off the market whose run is in doubt no more. The gate decides; this
 /// only chooses, and may choose too many but never too few.
 pub async fn listing_list_to_reassess(conn: &mut Conn, rules: &Rules, limit: i64) -> Result<Vec<ListingId>> {
     let engine_matters = rules.wanted >= EvidenceLevel::Remeasured;
@@ -33,16 +34,22 @@ pub async fn listing_list_to_reassess(conn: &mut Conn, rules: &Rules, limit: i64
         "WITH lost AS MATERIALIZED (
              SELECT l.id, l.valid_until FROM listings l JOIN machines m ON m.id = l.machine_id JOIN accounts a ON a.id = l.account_id
                  LEFT JOIN runs r ON r.id = l.run_id AND r.machine_id = l.machine_id
+                 LEFT JOIN run_standings rs ON rs.run_id = r.id
              WHERE l.state = 'published' AND (
                  l.valid_until <= $1 OR r.id IS NULL OR r.status <> 'verified' OR r.visibility <> 'public' OR r.expires_at <= $1
-                 OR r.stale_at IS NOT NULL OR m.hardware_changed_at > r.created_at OR m.deleted_at IS NOT NULL OR m.endpoint_url IS NULL
-                 OR a.closed_at IS NOT NULL OR ($2 AND m.endpoint_changed_at > r.created_at) OR r.evidence_level <> ALL($3))),
+                 OR rs.disputed_at IS NOT NULL OR (r.stale_at IS NOT NULL AND l.valid_until > coalesce(rs.stale_until, r.stale_at))
+                 OR m.hardware_changed_at > r.created_at OR m.deleted_at IS NOT NULL OR m.endpoint_url IS NULL
+                 OR a.closed_at IS NOT NULL OR ($2 AND m.endpoint_changed_at > greatest(r.created_at, rs.remeasured_at)) OR r.evidence_level <> ALL($3))),
          newer AS MATERIALIZED (
              SELECT l.id, l.valid_until FROM runs n JOIN listings l ON l.machine_id = n.machine_id AND l.state = 'published'
                  JOIN runs r ON r.id = l.run_id
              WHERE n.created_at > r.created_at AND n.status = 'verified' AND n.visibility = 'public' AND n.stale_at IS NULL
-               AND n.expires_at > $1 AND n.evidence_level = ANY($3))
-         SELECT id FROM (SELECT * FROM lost UNION SELECT * FROM newer) found ORDER BY valid_until, id LIMIT $4",
+               AND n.expires_at > $1 AND n.evidence_level = ANY($3)),
+         settled AS MATERIALIZED (
+             SELECT l.id, l.valid_until FROM listings l JOIN runs r ON r.id = l.run_id LEFT JOIN run_standings rs ON rs.run_id = r.id
+             WHERE l.state = 'off_market' AND l.off_market_reason = 'remeasure_disagreed' AND l.closed_at IS NULL
+               AND r.status = 'verified' AND rs.disputed_at IS NULL)
+         SELECT id FROM (SELECT * FROM lost UNION SELECT * FROM newer UNION SELECT * FROM settled) found ORDER BY valid_until, id LIMIT $4",
     )
     .bind::<sql_types::Timestamptz, _>(rules.now)
     .bind::<sql_types::Bool, _>(engine_matters)

@@ -21,7 +21,7 @@ use crate::{
     },
     ctx::Ctx,
     db::{Conn, Tx},
-    machines,
+    machines::{self, model::Machine},
 };
 
 const BATCH: i64 = 500;
@@ -31,7 +31,8 @@ pub(super) fn back(listing: &mut Listing, run: &RunFacts) {
     listing.run_id = Some(run.id);
     listing.model = Some(run.model.clone());
     listing.quantization.clone_from(&run.quantization);
-    listing.valid_until = Some(listing.available_until.map_or(run.expires_at, |until| until.min(run.expires_at)));
+    let until = run.backs_until();
+    listing.valid_until = Some(listing.available_until.map_or(until, |end| end.min(until)));
 }
 
 /// Looks at a locked listing again and writes it back: a published one stays with the newest run that backs it, or leaves the market.
@@ -44,6 +45,10 @@ async fn put_right(tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Res
     let machine = machines::service::fetch(tx, listing.machine_id).await?;
     copy_machine(listing, &machine);
     let state = listing.state()?;
+    let is_doubted = listing.off_market_reason.as_deref() == Some(UnmetCode::RemeasureDisagreed.as_str());
+    if state == ListingState::OffMarket && is_doubted && machine.deleted_at.is_none() {
+        return put_back(tx, listing, &machine, rules).await;
+    }
     let off = if machine.deleted_at.is_some() {
         listing.closed_at = Some(rules.now);
         Some(UnmetCode::MachineDeleted)
@@ -67,6 +72,19 @@ async fn put_right(tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Res
         set_state(tx, listing, next, Some(code.as_str())).await?;
         listing.updated_at = rules.now;
         tracing::info!(listing.id = %listing.id, reason = code.as_str(), "listing taken off the market");
+    }
+    Ok(())
+}
+
+/// What the server's own measurement took off the market comes back by itself when a later one agrees, or a person accepts the run.
+async fn put_back(tx: &mut Tx<'_>, listing: &mut Listing, machine: &Machine, rules: &Rules) -> Result<()> {
+    let engine = if machine.endpoint_url.is_some() { Engine::NotAsked } else { Engine::Missing };
+    let facts = gather(tx, listing, machine, engine).await?;
+    if let Ok(run) = gate::check(&facts, rules) {
+        back(listing, run);
+        set_state(tx, listing, ListingState::Published, None).await?;
+        listing.updated_at = rules.now;
+        tracing::info!(listing.id = %listing.id, "listing put back on the market");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     super::{
-        gate::{self, Engine, Facts, Unmet},
+        gate::{self, Engine, Facts, Rules, Unmet},
         input::{CreateListing, Offer, UpdateListing},
         model::{Listing, ListingView},
         queries,
@@ -158,7 +158,8 @@ async fn publish_locked(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, id: Listing
     }
     let now = ctx.business_now(tx).await?;
     let facts = gather(tx, &listing, &machine, asked.engine.clone()).await?;
-    let run = gate::check(&facts, &rules(ctx, now)).map_err(not_measured)?;
+    let rules = Rules { is_publishing: true, ..rules(ctx, now) };
+    let run = gate::check(&facts, &rules).map_err(not_measured)?;
     back(&mut listing, run);
     copy_machine(&mut listing, &machine);
     listing.is_silent = false;

@@ -37,7 +37,7 @@ fn no_listing() -> Error {
 
 /// What this deployment asks of evidence, now.
 fn rules(ctx: &Ctx, now: DateTime<Utc>) -> Rules {
-    Rules { now, wanted: wanted_level(ctx.config.listing_evidence), is_sandbox: ctx.config.mode.is_sandbox() }
+    Rules { now, wanted: wanted_level(ctx.config.listing_evidence), is_sandbox: ctx.config.mode.is_sandbox(), is_publishing: false }
 }
 
 fn machine_facts(machine: &Machine) -> MachineFacts {

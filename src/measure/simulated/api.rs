@@ -94,8 +94,8 @@ async fn models(state: web::Data<State>, request: HttpRequest) -> HttpResponse {
     HttpResponse::Ok().json(json!({"object": "list", "data": [model]}))
 }
 
-async fn version() -> HttpResponse {
-    HttpResponse::Ok().json(json!({"version": concat!(env!("CARGO_PKG_VERSION"), "+rigmark-simulated")}))
+async fn version(state: web::Data<State>) -> HttpResponse {
+    HttpResponse::Ok().json(json!({"version": state.config.version}))
 }
 
 async fn metrics(state: web::Data<State>) -> HttpResponse {
@@ -137,6 +137,7 @@ struct Writer {
     created: i64,
     model: String,
     sent: u64,
+    usage_factor: u64,
     cached_tokens: u64,
 }
 
@@ -149,16 +150,16 @@ impl Writer {
         let model = state.config.model.clone();
         let head = json!({"id": id, "object": object, "created": created, "model": model}).to_string();
         let head = head.trim_end_matches('}').to_owned();
-        Self { job, chat, head, whole_object, id, created, model, sent: 0, cached_tokens: 0 }
+        Self { job, chat, head, whole_object, id, created, model, sent: 0, usage_factor: state.config.usage_factor, cached_tokens: 0 }
     }
 
     fn usage(&self) -> String {
-        let (prompt, sent) = (self.job.prompt_tokens, self.sent);
+        let (prompt, sent) = (self.job.prompt_tokens, self.sent * self.usage_factor);
         format!(r#"{{"prompt_tokens":{prompt},"total_tokens":{},"completion_tokens":{sent}}}"#, prompt + sent)
     }
 
     fn final_usage(&self) -> String {
-        let (prompt, sent, cached) = (self.job.prompt_tokens, self.sent, self.cached_tokens);
+        let (prompt, sent, cached) = (self.job.prompt_tokens, self.sent * self.usage_factor, self.cached_tokens);
         format!(
             r#"{{"prompt_tokens":{prompt},"total_tokens":{},"completion_tokens":{sent},"prompt_tokens_details":{{"cached_tokens":{cached}}}}}"#,
             prompt + sent
@@ -184,7 +185,8 @@ impl Writer {
     }
 
     fn next_text(&mut self) -> String {
-        let word = text::token(self.job.seed, self.sent);
+        let opening = usize::try_from(self.sent).ok().and_then(|at| self.job.opening.get(at));
+        let word = opening.map_or_else(|| text::token(self.job.seed, self.sent), |word| word.as_str());
         let text = if self.sent == 0 { word.to_owned() } else { format!(" {word}") };
         self.sent += 1;
         text

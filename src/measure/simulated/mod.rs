@@ -26,6 +26,21 @@ use law::SpeedLaw;
 /// Tokens of one KV block, as vLLM has it.
 pub const BLOCK_TOKENS: u64 = 16;
 const MODEL_LENGTH_MAX: u64 = 262_144;
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+rigmark-simulated");
+
+/// How an engine answers questions about its prompt. All but the first are for tests of what must not pass for a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wits {
+    /// Reads the prompt and answers.
+    #[default]
+    Reads,
+    /// Says the prompt again.
+    Echoes,
+    /// Says what it has ready, whatever it is asked.
+    Recites,
+    /// Has dropped the middle of the prompt.
+    Forgets,
+}
 
 /// What the engine is to be.
 #[derive(Clone, Debug)]
@@ -40,12 +55,27 @@ pub struct SimulatedConfig {
     pub max_model_len: u64,
     /// When set, every `/v1` path wants it as bearer token.
     pub api_key: Option<Secret>,
+    pub wits: Wits,
+    /// Tokens that `usage` claims for each one that was sent; 1 is the truth.
+    pub usage_factor: u64,
+    /// What `/version` says.
+    pub version: String,
 }
 
 impl SimulatedConfig {
     pub fn new(model: impl Into<String>, law: SpeedLaw, kv_tokens: u64) -> Self {
         let kv_tokens = (kv_tokens / BLOCK_TOKENS).max(1) * BLOCK_TOKENS;
-        Self { model: model.into(), law, kv_tokens, max_running: 256, max_model_len: MODEL_LENGTH_MAX.min(kv_tokens), api_key: None }
+        Self {
+            model: model.into(),
+            law,
+            kv_tokens,
+            max_running: 256,
+            max_model_len: MODEL_LENGTH_MAX.min(kv_tokens),
+            api_key: None,
+            wits: Wits::Reads,
+            usage_factor: 1,
+            version: VERSION.to_owned(),
+        }
     }
 
     /// An engine as fast as the law says for a hardware model of data/gpus.csv (`rtx-3090`).
@@ -61,8 +91,8 @@ impl SimulatedConfig {
 
     pub fn with_kv_tokens(self, kv_tokens: u64) -> Self {
         let max_model_len = self.max_model_len;
-        let changed = Self { max_running: self.max_running, api_key: self.api_key, ..Self::new(self.model, self.law, kv_tokens) };
-        Self { max_model_len: max_model_len.min(changed.kv_tokens), ..changed }
+        let kv_tokens = (kv_tokens / BLOCK_TOKENS).max(1) * BLOCK_TOKENS;
+        Self { kv_tokens, max_model_len: max_model_len.min(kv_tokens), ..self }
     }
     pub fn with_max_running(self, max_running: usize) -> Self {
         Self { max_running: max_running.max(1), ..self }
@@ -72,6 +102,15 @@ impl SimulatedConfig {
     }
     pub fn with_api_key(self, key: impl Into<String>) -> Self {
         Self { api_key: Some(Secret::new(key.into())), ..self }
+    }
+    pub fn with_wits(self, wits: Wits) -> Self {
+        Self { wits, ..self }
+    }
+    pub fn with_usage_factor(self, usage_factor: u64) -> Self {
+        Self { usage_factor, ..self }
+    }
+    pub fn with_version(self, version: impl Into<String>) -> Self {
+        Self { version: version.into(), ..self }
     }
 }
 
@@ -121,6 +160,11 @@ impl SimulatedEngine {
 
     /// Closes the port and breaks off every answer; returns when that is done.
     pub async fn stop(self) {
+        self.stop_now().await;
+    }
+
+    /// The same for one that somebody else still looks at.
+    pub async fn stop_now(&self) {
         self.driver.stop();
         self.server.stop().await;
     }

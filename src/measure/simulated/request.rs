@@ -1,11 +1,14 @@
 //! Requests as the two completion paths take them. Members that change nothing here (temperature, stop, …) are ignored, as vLLM ignores
 //! what it does not know.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::text;
-use super::{BLOCK_TOKENS, SimulatedConfig};
+use super::{BLOCK_TOKENS, SimulatedConfig, Wits};
+use crate::measure::question::read_and_answer;
 
 const BYTES_PER_TOKEN: u64 = 4;
 const MESSAGE_TOKENS: u64 = 4;
@@ -58,6 +61,8 @@ pub struct Job {
     pub answer_tokens: u64,
     pub ends_by_itself: bool,
     pub seed: u64,
+    /// The first words of the answer, where the prompt asks for them; one a token.
+    pub opening: Arc<[String]>,
 }
 
 /// A refusal in the words of vLLM: status, type and message.
@@ -105,11 +110,33 @@ impl CompletionRequest {
         let natural = 32 + text::mix(seed) % 480;
         let ends_by_itself = !self.ignore_eos && natural < asked;
         let answer_tokens = if ends_by_itself { natural } else { asked };
-        Ok(Job { prompt_tokens: prompt.tokens, blocks: prompt.blocks, answer_tokens, ends_by_itself, seed })
+        let opening = opening(&prompt.text, config.wits);
+        let seed = if config.wits == Wits::Recites { 0 } else { seed };
+        Ok(Job { prompt_tokens: prompt.tokens, blocks: prompt.blocks, answer_tokens, ends_by_itself, seed, opening })
+    }
+}
+
+/// Words without what JSON would have to escape.
+fn words(text: &str) -> Arc<[String]> {
+    text.split_whitespace().map(|word| word.chars().filter(|c| c.is_ascii_alphanumeric() || ".,".contains(*c)).collect()).collect()
+}
+
+fn opening(prompt: &str, wits: Wits) -> Arc<[String]> {
+    match wits {
+        Wits::Reads => words(&read_and_answer(prompt).unwrap_or_default()),
+        Wits::Echoes => words(prompt),
+        Wits::Recites => Arc::default(),
+        Wits::Forgets => {
+            let lines: Vec<&str> = prompt.lines().collect();
+            let (first, last) = (lines.len() / 3, lines.len() - lines.len() / 3);
+            let rest: Vec<&str> = lines.iter().take(first).chain(lines.iter().skip(last)).copied().collect();
+            words(&read_and_answer(&rest.join("\n")).unwrap_or_default())
+        }
     }
 }
 
 struct Prompt {
+    text: String,
     tokens: u64,
     hash: u64,
     blocks: Vec<u64>,
@@ -129,7 +156,8 @@ impl Prompt {
                 (hash, chunk.len() == bytes_per_block)
             })
             .collect::<Vec<_>>();
-        Self { tokens, hash, blocks: blocks.into_iter().filter_map(|(hash, full)| full.then_some(hash)).collect() }
+        let blocks = blocks.into_iter().filter_map(|(hash, full)| full.then_some(hash)).collect();
+        Self { text: whole, tokens, hash, blocks }
     }
 }
 

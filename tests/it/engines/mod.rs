@@ -2,4 +2,5 @@
 
 mod address;
 mod client;
+mod names;
 pub mod raw;

@@ -76,6 +76,8 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/calculator/decode", Everybody),
     ("post", "/api/v1/machines/{id}/challenges", Scope("machines:write")),
     ("get", "/api/v1/challenges/{id}", Scope("machines:read")),
+    ("post", "/api/v1/machines/{id}/remeasure", Scope("machines:write")),
+    ("get", "/api/v1/machines/{id}/remeasurements", Scope("machines:read")),
     ("post", "/api/v1/matrix-runs", Scope("runs:write")),
     ("get", "/api/v1/matrix-runs", Everybody),
     ("get", "/api/v1/matrix-runs/{id}", Everybody),

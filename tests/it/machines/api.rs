@@ -157,13 +157,17 @@ async fn a_patch_changes_what_it_names_and_tells_what_evidence_depends_on() {
     let body = patch(json!({ "hardware": { "gpu": "NVIDIA GeForce RTX 3090", "gpu_count": 1 } })).await;
     assert_eq!(body["hardware_changed_at"], Value::Null);
     let body = patch(json!({ "hardware": { "driver": "580.1", "power_limit_w": 300, "ram_gib": 64 } })).await;
-    let first = body["hardware_changed_at"].clone();
+    // What makes a run stale is for benchmarks; what makes it another machine's is this instant.
+    assert_eq!(body["hardware_changed_at"], Value::Null);
+    let first = patch(json!({ "hardware": { "gpu_count": 2 } })).await["hardware_changed_at"].clone();
     assert!(first.is_string(), "{body}");
     assert_eq!(body["hardware"]["slug"], "rtx-3090");
     let body = patch(json!({ "hardware": { "ram_gib": null } })).await;
     assert_eq!((&body["hardware"]["ram_gib"], body["hardware"]["driver"].as_str()), (&Value::Null, Some("580.1")));
-    assert_ne!(body["hardware_changed_at"], first);
+    assert_eq!(body["hardware_changed_at"], first);
+    patch(json!({ "hardware": { "gpu_count": 1 } })).await;
     let body = patch(json!({ "hardware": { "gpu": "RTX 4060 Ti", "vram_gib": 16 } })).await;
+    assert_ne!(body["hardware_changed_at"], first);
     assert_eq!((body["hardware"]["vram_gib"].as_f64(), body["hardware"]["gpu_count"].as_i64()), (Some(16.0), Some(1)), "{body}");
     // The first address is no change, a second one and none are.
     assert_eq!(body["endpoint_changed_at"], Value::Null);

@@ -49,14 +49,14 @@ async fn changed_hardware_is_off_the_market_before_any_job_has_run() {
     ann.http.patch(&path).json(&json!({ "name": "attic" })).expect(200).await;
     app.work().await;
     assert_eq!(listing(&app, offer.listing).await["state"], "published");
-    ann.http.patch(&path).json(&json!({ "hardware": { "driver": "580.1" } })).expect(200).await;
+    ann.http.patch(&path).json(&json!({ "hardware": { "gpu_count": 2 } })).expect(200).await;
     let quote = json!({ "listing_id": offer.listing });
     ann.http.post("/api/v1/quotes").json(&quote).expect_problem(409, "listing_not_available").await;
     assert_eq!(listing(&app, offer.listing).await["unavailable_because"], "not_measured");
     app.work().await;
     assert_off(&listing(&app, offer.listing).await, "hardware_changed", "stale");
     // It is no longer in use, and a new run brings it back.
-    run(&app, offer.machine, &RunRow::default()).await;
+    run(&app, offer.machine, &RunRow { gpu_count: Some(2), ..RunRow::default() }).await;
     ann.http.post(&format!("/api/v1/listings/{}/publish", offer.listing)).expect(200).await;
 }
 

@@ -24,6 +24,9 @@ fn good_run() -> RunFacts {
         expires_at: at(90),
         stale_reason: None,
         is_stale: false,
+        stale_until: None,
+        disputed_at: None,
+        remeasured_at: None,
     }
 }
 
@@ -45,11 +48,11 @@ fn good_facts() -> Facts {
 }
 
 fn sandbox(day: i64) -> Rules {
-    Rules { now: at(day), wanted: EvidenceLevel::Challenged, is_sandbox: true }
+    Rules { now: at(day), wanted: EvidenceLevel::Challenged, is_sandbox: true, is_publishing: false }
 }
 
 fn live(day: i64) -> Rules {
-    Rules { now: at(day), wanted: EvidenceLevel::Remeasured, is_sandbox: false }
+    Rules { now: at(day), wanted: EvidenceLevel::Remeasured, is_sandbox: false, is_publishing: false }
 }
 
 fn codes(facts: &Facts, rules: &Rules) -> Vec<&'static str> {
@@ -74,7 +77,7 @@ fn what_meets_every_condition_passes() {
 #[test]
 fn each_condition_has_its_code() {
     type Change = fn(&mut Facts);
-    let cases: [(Change, &str); 18] = [
+    let cases: [(Change, &str); 19] = [
         (|f| f.machine.is_deleted = true, "machine_deleted"),
         (|f| f.is_account_closed = true, "account_closed"),
         (|f| f.has_price = false, "price_missing"),
@@ -88,6 +91,7 @@ fn each_condition_has_its_code() {
         (|f| f.machine.hardware_slug = "rtx-3090-ti".to_owned(), "hardware_differs"),
         (|f| f.machine.gpu_count = 1, "hardware_differs"),
         (|f| f.runs[0].is_stale = true, "run_stale"),
+        (|f| f.runs[0].disputed_at = Some(at(0)), "remeasure_disagreed"),
         (|f| f.runs[0].expires_at = at(1), "run_expired"),
         (|f| f.runs[0].is_public = false, "run_unlisted"),
         (|f| f.runs[0].level = EvidenceLevel::Document, "evidence_too_low"),
@@ -112,9 +116,23 @@ fn outside_the_sandbox_engines_are_real_and_evidence_is_of_the_registered_one() 
     assert_eq!(codes(&facts, &live(1)), ["endpoint_changed"]);
     // A document that answers a challenge never spoke of the engine's address.
     assert!(check(&facts, &sandbox(1)).is_ok());
+    // The server has measured the new address since.
+    facts.runs[0].remeasured_at = Some(at(1));
+    assert!(check(&facts, &live(1)).is_ok());
+    facts.runs[0].remeasured_at = None;
     facts.machine.endpoint_changed_at = Some(at(0));
     facts.machine.hardware_changed_at = Some(at(0));
     assert!(check(&facts, &live(1)).is_ok());
+}
+
+#[test]
+fn a_stale_run_keeps_a_listing_for_its_days_of_grace_and_brings_none_to_the_market() {
+    let mut facts = good_facts();
+    facts.runs[0].is_stale = true;
+    facts.runs[0].stale_until = Some(at(8));
+    assert_eq!(check(&facts, &sandbox(7)).unwrap().backs_until(), at(8));
+    assert_eq!(codes(&facts, &sandbox(8)), ["run_stale"]);
+    assert_eq!(codes(&facts, &Rules { is_publishing: true, ..sandbox(7) }), ["run_stale"]);
 }
 
 #[test]

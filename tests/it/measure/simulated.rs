@@ -36,7 +36,8 @@ async fn cell(client: &EngineClient, target: &Target, concurrency: u32, window_m
     let plan = CellPlan {
         context_tokens: 0,
         concurrency,
-        body: request_body("m", "count the ships", 100_000),
+        bodies: vec![request_body("m", "count the ships", 100_000)],
+        hears: false,
         max_tokens: 100_000,
         window: Duration::from_millis(window_ms),
         stable: Duration::from_millis(100),

@@ -92,6 +92,11 @@ impl TestApp {
         jobs::run_due_jobs(self.ctx()).await.unwrap();
     }
 
+    /// Runs slow jobs until none is due: what the thread beside the workers would do by now.
+    pub async fn measure(&self) -> usize {
+        jobs::run_slow_jobs(self.ctx()).await.unwrap()
+    }
+
     /// Moves business time, running what falls due on the way, as the sandbox's route does.
     pub async fn advance(&self, seconds: i64) {
         jobs::advance_business_clock(self.ctx(), seconds).await.unwrap();

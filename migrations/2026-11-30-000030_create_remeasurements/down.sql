@@ -1,0 +1,3 @@
+DROP TABLE run_standings;
+DROP TABLE remeasure_schedules;
+DROP TABLE remeasurements;

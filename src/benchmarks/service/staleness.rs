@@ -1,0 +1,137 @@
+//! Marking runs stale: what was measured is no longer what the machine is. The run backs its listing for some days yet, so that the host can
+//! answer a new challenge; the market does the rest.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::StreamExt;
+
+use super::{
+    super::{
+        model::{Run, RunDetail},
+        queries::standing_fetch,
+        remeasure::queries,
+        staleness::{Stated, by_document, by_engine, by_statement, known_version},
+    },
+    remeasure::{run_changed, run_link},
+};
+use crate::{
+    base::{Result, id::MachineId},
+    ctx::Ctx,
+    db::Tx,
+    identity::{self, Act, By},
+    machines::{self, model::Machine},
+    measure::inspect::{Identity, identify},
+};
+
+const ENGINES_AT_ONCE: usize = 16;
+
+/// A new verified document of a machine: runs that it contradicts are stale.
+pub(super) async fn note_document(ctx: &Ctx, tx: &mut Tx<'_>, new: &Run, now: DateTime<Utc>) -> Result<()> {
+    let Some(machine) = new.machine_id.filter(|_| new.status == "verified") else { return Ok(()) };
+    let Some(detail) = detail(new) else { return Ok(()) };
+    for run in queries::run_list_verified(tx, machine, now).await? {
+        if run.id != new.id
+            && let Some(old) = self::detail(&run)
+        {
+            mark(ctx, tx, &run, &by_document(&old, &detail), now).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A machine whose owner changed what they state of it.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn note_machine(ctx: &Ctx, machine: MachineId) -> Result<()> {
+    ctx.db
+        .tx("staleness_machine", async |tx| {
+            let machine = machines::service::fetch(tx, machine).await?;
+            let now = ctx.business_now(tx).await?;
+            let stated = Stated { driver: machine.driver.clone(), power_limit_w: machine.power_limit_w };
+            for run in queries::run_list_verified(tx, machine.id, now).await? {
+                if let Some(detail) = detail(&run) {
+                    mark(ctx, tx, &run, &by_statement(&detail, &stated), now).await?;
+                }
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// What the machine's engine says of itself.
+pub(super) async fn note_engine(ctx: &Ctx, machine: MachineId, engine: &Identity) -> Result<()> {
+    ctx.db
+        .tx("staleness_engine", async |tx| {
+            let now = ctx.business_now(tx).await?;
+            for run in queries::run_list_verified(tx, machine, now).await? {
+                let Some(detail) = detail(&run) else { continue };
+                let seen = standing_fetch(tx, run.id).await?.engine_version_seen;
+                if known_version(&detail).is_none() && seen.is_none() && !engine.version.is_empty() {
+                    queries::run_note_engine_version(tx, run.id, &engine.version).await?;
+                }
+                mark(ctx, tx, &run, &by_engine(&detail, seen.as_deref(), engine), now).await?;
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// Asks the engines of listed machines for which `is_due` says so. One that does not answer says nothing.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn note_listed_engines(ctx: &Ctx, is_due: impl Fn(MachineId) -> bool) -> Result<()> {
+    let listed = machines::service::list_listed(&mut *ctx.db.conn().await?).await?;
+    let asked = listed.into_iter().filter(|machine| is_due(machine.id)).map(async |machine| (machine.id, ask(ctx, &machine).await));
+    let answers: Vec<(MachineId, Option<Identity>)> = futures::stream::iter(asked).buffer_unordered(ENGINES_AT_ONCE).collect().await;
+    for (machine, engine) in answers {
+        if let Some(engine) = engine {
+            note_engine(ctx, machine, &engine).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn ask(ctx: &Ctx, machine: &Machine) -> Option<Identity> {
+    let target = machines::service::target(ctx, machine).ok()?;
+    identify(&ctx.engines, &target).await.ok()
+}
+
+/// None for a row whose detail this program cannot read: it says nothing that could be contradicted.
+fn detail(run: &Run) -> Option<RunDetail> {
+    run.detail.read().ok()
+}
+
+/// Adds what is new to the reasons; the deadline stays that of the first.
+async fn mark(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, changes: &[String], now: DateTime<Utc>) -> Result<()> {
+    let known = run.stale_reason.as_deref().unwrap_or_default();
+    let new: Vec<&str> = changes.iter().map(String::as_str).filter(|change| !known.contains(change)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let new = new.join("; ");
+    let reason = if known.is_empty() { new.clone() } else { format!("{known}; {new}") };
+    let days = ctx.config.tunables.stale_valid_days;
+    let until = match run.stale_at {
+        Some(at) => standing_fetch(tx, run.id).await?.stale_until.unwrap_or(at),
+        None => now + TimeDelta::days(days),
+    };
+    queries::run_note_stale(tx, run, &reason, now, until).await?;
+    let text = format!(
+        "What your run was measured on has changed since: {new}.\n\nIts badge is stale. Answer a new challenge before {} (UTC), or the listing \
+         that stands on it leaves the market then.\n\n{}",
+        until.format("%Y-%m-%d %H:%M"),
+        run_link(ctx, run)
+    );
+    identity::service::notify(ctx, tx, run.account_id, "Your run is stale", &text).await?;
+    let act = Act {
+        by: By::System,
+        account_id: Some(run.account_id),
+        action: "run.stale",
+        target: run.id.to_string(),
+        details: serde_json::json!({"reason": new, "until": until}),
+        at: now,
+    };
+    identity::audit(tx, act).await?;
+    run_changed(tx, run.id, ctx.clock.wall_now()).await
+}
