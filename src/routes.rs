@@ -92,8 +92,11 @@ fn benchmarks_api(config: &mut ServiceConfig) {
         .service(benchmarks::api::run_upload) // POST /api/v1/matrix-runs
         .service(benchmarks::api::run_list) // GET /api/v1/matrix-runs
         .service(benchmarks::api::run_fetch) // GET /api/v1/matrix-runs/{id}
+        .service(benchmarks::api::run_answer) // POST /api/v1/matrix-runs/{id}/answer
         .service(benchmarks::api::run_cells) // GET /api/v1/matrix-runs/{id}/cells.csv
-        .service(benchmarks::api::run_document); // GET /api/v1/matrix-runs/{id}/document
+        .service(benchmarks::api::run_document) // GET /api/v1/matrix-runs/{id}/document
+        .service(benchmarks::api::run_history) // GET /api/v1/matrix-runs/{id}/history
+        .service(benchmarks::api::run_original); // GET /api/v1/matrix-runs/{id}/original
 }
 
 /// Market.
@@ -146,7 +149,9 @@ fn endpoint_api(config: &mut ServiceConfig) {
 /// Sandbox and operators.
 fn admin_api(config: &mut ServiceConfig) {
     config
+        .service(admin::api::review_show) // GET /api/v1/admin/matrix-runs/{id}
         .service(admin::api::run_review) // POST /api/v1/admin/matrix-runs/{id}/review
+        .service(admin::api::review_similar) // GET /api/v1/admin/matrix-runs/{id}/similar
         .service(admin::api::review_queue) // GET /api/v1/admin/review-queue
         .service(admin::api::clock_fetch) // GET /api/v1/sandbox/clock
         .service(admin::api::clock_advance); // POST /api/v1/sandbox/clock

@@ -10,12 +10,14 @@ pub mod challenge;
 pub mod checks;
 pub mod claim;
 pub mod document;
+pub mod history;
 pub mod json;
 pub mod log;
 pub mod matrix;
 pub mod quantization;
 pub mod redact;
 pub mod remeasure;
+mod review;
 pub mod staleness;
 pub mod verdict;
 
@@ -24,6 +26,7 @@ pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Prof
 pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
 pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
 pub use document::{Envelope, read_envelope, read_value};
+pub use history::{Doer, Event};
 pub use jobs::{EngineIdentity, Remeasure, RemeasureHandler};
 pub use json::{Unreadable, UnreadableCode};
 pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch, comparison_cell};

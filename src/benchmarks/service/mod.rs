@@ -2,19 +2,26 @@
 
 mod calculator;
 mod challenges;
+mod history;
 mod measuring;
+mod queue;
 mod read;
 mod remeasure;
 mod review;
 mod staleness;
 mod upload;
 
-pub use super::queries::{RunPlace, RunSort};
+pub use super::{
+    queries::{RunPlace, RunSort},
+    review::model::{ReviewCause, ReviewPlace, ReviewQueueItem, ReviewQueueQuery, ReviewView, SimilarRun, SimilarRuns},
+};
 pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
+pub use history::{RunHistoryQuery, history, newest_events};
+pub use queue::{original, review_queue, review_show, similar};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
-pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
+pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, review};
 pub use staleness::{note_listed_engines, note_machine};
 pub use upload::upload;
 

@@ -110,7 +110,7 @@ async fn filter(conn: &mut Conn, query: &RunListQuery) -> Result<RunFilter> {
     })
 }
 
-async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryView>> {
+pub(super) async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryView>> {
     let accounts: Vec<AccountId> = rows.iter().map(|r| r.account_id).collect();
     let handles = identity::service::account_summaries(conn, &accounts).await?;
     rows.into_iter()
@@ -140,7 +140,7 @@ async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryV
         .collect()
 }
 
-fn verdict(text: &str) -> Result<Verdict> {
+pub(super) fn verdict(text: &str) -> Result<Verdict> {
     match text {
         "verified" => Ok(Verdict::Verified),
         "needs_review" => Ok(Verdict::NeedsReview),

@@ -14,6 +14,7 @@ use super::{
         checks::Finding,
         claim::{Claim, ClaimedHardware, ClaimedModel},
         document::{self, Envelope},
+        history::{self, Doer, Event},
         json::Unreadable,
         matrix::{CellStatus, Matrix},
         model::{Challenge, EvidenceLevel, Run, RunCell, RunDetail, RunView, UploadFields},
@@ -92,11 +93,18 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
     drop(conn);
     let cells = cells(run.id, &assessment.matrix);
     let marks = marks(&assessment);
+    let ruling = Event::Verdict {
+        verdict: assessment.verdict,
+        rules_version: assessment.rules_version.clone(),
+        findings: history::counted(&assessment.findings),
+    };
     let document = queries::NewDocument { redacted_gzip: &document_gzip, original_gzip: &original_gzip, original_sha256: &original_sha256 };
     ctx.db
         .tx("run_upload", async |tx| {
             if queries::run_insert(tx, &run, &document, &cells, &marks).await? {
                 use_challenge(tx, challenge.as_ref(), now).await?;
+                history::append(tx, run.id, Doer::caller(caller), &Event::Uploaded, now).await?;
+                history::append(tx, run.id, Doer::SYSTEM, &ruling, now).await?;
                 staleness::note_document(ctx, tx, &run, now).await?;
             }
             Ok(())

@@ -10,8 +10,8 @@ mod registration;
 mod sessions;
 
 pub use accounts::{
-    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, create_organization,
-    create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until, update_own_account,
+    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, belongs_to,
+    create_organization, create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until, update_own_account,
 };
 pub use invitations::{
     CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,
