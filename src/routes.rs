@@ -167,5 +167,15 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
         .service(market::pages::listing_page) // GET /{lang}/listings/{id}
         .service(market::pages::marketplace) // GET /{lang}/marketplace
         .service(benchmarks::pages::runs) // GET /{lang}/runs
-        .service(market::pages::run_page); // GET /{lang}/runs/{id}
+        .service(market::pages::run_page) // GET /{lang}/runs/{id}
+        .service(benchmarks::pages::answer_page) // GET /{lang}/runs/{id}/answer
+        .service(benchmarks::pages::answer_send) // POST /{lang}/runs/{id}/answer
+        .service(admin::pages::review_queue) // GET /{lang}/review
+        .service(admin::pages::review_page) // GET /{lang}/review/{id}
+        .service(admin::pages::review_send) // POST /{lang}/review/{id}
+        .service(admin::pages::review_original) // GET /{lang}/review/{id}/original
+        .service(identity::pages::sign_in_page) // GET /{lang}/sign-in
+        .service(identity::pages::sign_in_send) // POST /{lang}/sign-in
+        .service(identity::pages::sign_out_page) // GET /{lang}/sign-out
+        .service(identity::pages::sign_out_send); // POST /{lang}/sign-out
 }

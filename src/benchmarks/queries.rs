@@ -124,6 +124,11 @@ pub async fn run_review(
     Ok(())
 }
 
+/// Whose run it is.
+pub async fn run_account(conn: &mut Conn, id: RunId) -> Result<Option<AccountId>> {
+    Ok(runs::table.find(id.uuid()).select(runs::account_id).first(conn).await.optional()?)
+}
+
 pub async fn run_exists(conn: &mut Conn, id: RunId) -> Result<bool> {
     Ok(diesel::select(diesel::dsl::exists(runs::table.find(id.uuid()))).get_result(conn).await?)
 }

@@ -3,7 +3,8 @@
 //! Invariants:
 //! - one namespace of handles, no two of which look alike; a closed account's row stays, without its name;
 //! - a session ends once: with it end its refresh tokens and its access tokens;
-//! - of tokens, keys and links only hashes are stored;
+//! - of tokens, keys, cookies and links only hashes are stored;
+//! - a cookie is good for pages alone and a token or key for the API alone;
 //! - a key's rights are at most its maker's, now: the maker's membership and role are read at every use;
 //! - an organization has at least one owner;
 //! - whether an e-mail address is known shows in no answer of login, reset or (live mode) registration, nor in their work.
@@ -21,6 +22,7 @@ mod jobs;
 mod letters;
 mod model;
 mod names;
+pub mod pages;
 mod password;
 mod queries;
 pub mod scope;
@@ -28,10 +30,11 @@ pub mod service;
 mod token;
 
 pub use audit::{Act, By, audit};
-pub use caller::{Actor, Caller, authenticate, caller_refresh};
+pub use caller::{Actor, Caller, authenticate, caller_for, caller_refresh};
 pub use email::Email;
 pub use extract::{Auth, MaybeAuth, Operator};
 pub use handle::{Handle, RESERVED as RESERVED_HANDLES};
 pub use jobs::{Cleanup, Letters};
 pub use model::{Account, AccountKind, AccountSummary};
+pub use pages::{OperatorReader, Posted, SignedIn};
 pub use token::ACCESS_SECONDS;

@@ -9,9 +9,16 @@ pub(super) mod queries;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{checks::{Finding, Severity}, service::ReviewDecision, verdict::Verdict};
+use super::{
+    checks::{Finding, Severity},
+    service::ReviewDecision,
+    verdict::Verdict,
+};
 use crate::{
-    base::{Error, Result, id::{AccountId, RunId}},
+    base::{
+        Error, Result,
+        id::{AccountId, RunId},
+    },
     db::Tx,
     identity::Caller,
 };
@@ -22,25 +29,54 @@ use crate::{
 pub enum Event {
     Uploaded,
     /// The checks' first word. `findings` are the codes that are more than notes.
-    Verdict { verdict: Verdict, rules_version: String, findings: Vec<String> },
+    Verdict {
+        verdict: Verdict,
+        rules_version: String,
+        findings: Vec<String>,
+    },
     /// The rules changed and the stored bytes were judged again.
-    VerdictRecomputed { was: Verdict, verdict: Verdict, rules_version: String, findings: Vec<String> },
+    VerdictRecomputed {
+        was: Verdict,
+        verdict: Verdict,
+        rules_version: String,
+        findings: Vec<String>,
+    },
     /// An operator decided.
-    Reviewed { decision: ReviewDecision, was: Verdict, verdict: Verdict, reason: String },
+    Reviewed {
+        decision: ReviewDecision,
+        was: Verdict,
+        verdict: Verdict,
+        reason: String,
+    },
     /// An operator took a person's decision back; the run waits again.
-    Reopened { was: Verdict, reason: String },
+    Reopened {
+        was: Verdict,
+        reason: String,
+    },
     /// The uploader's one answer.
-    Answered { text: String },
+    Answered {
+        text: String,
+    },
     /// The server's own measurement agreed.
     Remeasured,
     /// It disagreed: the badge is withdrawn. `other_run` is the run that was measured, when that is a newer one of the machine.
-    Disputed { reason: Option<String>, other_run: Option<RunId> },
+    Disputed {
+        reason: Option<String>,
+        other_run: Option<RunId>,
+    },
     /// A later measurement agreed.
-    DisputeEnded { other_run: Option<RunId> },
+    DisputeEnded {
+        other_run: Option<RunId>,
+    },
     /// It disagreed twice: a person has to look.
-    SentToReview { reason: Option<String> },
+    SentToReview {
+        reason: Option<String>,
+    },
     /// The machine is no longer what was measured.
-    Stale { reason: String, until: DateTime<Utc> },
+    Stale {
+        reason: String,
+        until: DateTime<Utc>,
+    },
 }
 
 /// Who did it.

@@ -13,7 +13,9 @@ mod upload;
 
 pub use super::{
     queries::{RunPlace, RunSort},
-    review::model::{ReviewCause, ReviewPlace, ReviewQueueItem, ReviewQueueQuery, ReviewView, SimilarRun, SimilarRuns},
+    review::model::{
+        ComparedCell, ExplainedFinding, ReviewCause, ReviewPlace, ReviewQueueItem, ReviewQueueQuery, ReviewView, SimilarRun, SimilarRuns,
+    },
 };
 pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
@@ -21,7 +23,7 @@ pub use history::{RunHistoryQuery, history, newest_events};
 pub use queue::{original, review_queue, review_show, similar};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
-pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, review};
+pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, owner_of, review};
 pub use staleness::{note_listed_engines, note_machine};
 pub use upload::upload;
 

@@ -171,7 +171,14 @@ pub async fn original(ctx: &Ctx, caller: &Caller, id: RunId) -> Result<Vec<u8>> 
             if owner != caller.account_id {
                 let at = ctx.business_now(tx).await?;
                 let details = serde_json::json!({});
-                let act = Act { by: By::Caller(caller), account_id: Some(owner), action: "run_original.read", target: id.to_string(), details, at };
+                let act = Act {
+                    by: By::Caller(caller),
+                    account_id: Some(owner),
+                    action: "run_original.read",
+                    target: id.to_string(),
+                    details,
+                    at,
+                };
                 identity::audit(tx, act).await?;
             }
             Ok(packed)

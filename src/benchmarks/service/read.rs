@@ -12,6 +12,7 @@ use super::{
         verdict::Verdict,
     },
     gunzip,
+    history::newest_events,
 };
 use crate::{
     base::{
@@ -188,7 +189,8 @@ pub async fn fetch_with_related(ctx: &Ctx, id: RunId) -> Result<RunWithRelated> 
         concurrency: cell.and_then(|cell| i32::try_from(cell.concurrency).ok()).unwrap_or(1),
     };
     let related = queries::run_list_related(&mut conn, &filter, RELATED_MAX).await?;
-    Ok(RunWithRelated { run, quantization, related })
+    let history = newest_events(&mut conn, id).await?;
+    Ok(RunWithRelated { run, quantization, related, history })
 }
 
 /// The redacted document: the very bytes that `document_sha256` and the verdict stand on.

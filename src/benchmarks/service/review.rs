@@ -28,7 +28,10 @@ use crate::{
     base::{Code, Error, Result, id::RunId},
     ctx::Ctx,
     db::{Conn, Tx},
-    identity::{self, Caller},
+    identity::{
+        self, Caller,
+        scope::{Need, Scope},
+    },
 };
 
 const REASON_CHARS_MIN: usize = 3;
@@ -70,7 +73,11 @@ pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewReq
 /// what stands beside them.
 fn bounded(pointer: &str, text: &str, min: usize, max: usize) -> Result<String> {
     let plain = text.replace("\r\n", "\n");
-    let is_kept = |c: &char| *c == '\n' || *c == '\t' || !(c.is_control() || matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'));
+    let is_kept = |c: &char| {
+        *c == '\n'
+            || *c == '\t'
+            || !(c.is_control() || matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
+    };
     let plain: String = plain.chars().filter(is_kept).collect();
     let plain = plain.trim();
     if (min..=max).contains(&plain.chars().count()) {
@@ -158,7 +165,9 @@ async fn tell(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, decision: ReviewDecision, r
         ReviewDecision::Reject => {
             ("Your run was rejected", "An operator has looked at your run and rejected it. You can answer once, on the run's page.")
         }
-        ReviewDecision::Reopen => ("Your run is looked at again", "An operator has taken the decision on your run back and looks at it again."),
+        ReviewDecision::Reopen => {
+            ("Your run is looked at again", "An operator has taken the decision on your run back and looks at it again.")
+        }
     };
     let text = format!("{what}\n\n{reason}\n\n{}", run_link(ctx, run));
     identity::service::notify(ctx, tx, run.account_id, subject, &text).await
@@ -224,4 +233,17 @@ pub async fn answerable(ctx: &Ctx, caller: &Caller, id: RunId) -> Result<(RunVie
     let given = events::run_event_answer(&mut conn, id).await?;
     let may = given.is_none() && may_answer(read::verdict(&run.status)?, ruling.as_ref());
     Ok((read::view(&mut conn, run).await?, may))
+}
+
+/// The person acting for the account whose run it is.
+///
+/// # Errors
+/// `not_found` for a run of an account that they do not belong to, `forbidden` where their role may not upload runs.
+pub async fn owner_of(ctx: &Ctx, caller: &Caller, id: RunId) -> Result<Caller> {
+    let no_such = || Error::not_found("run of yours");
+    let mut conn = ctx.db.conn().await?;
+    let account = queries::run_account(&mut conn, id).await?.ok_or_else(no_such)?;
+    let owner = identity::caller_for(&mut conn, caller, account).await?;
+    owner.require(Need::Scope(Scope::RunsWrite))?;
+    Ok(owner)
 }
