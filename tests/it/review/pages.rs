@@ -28,10 +28,8 @@ async fn an_operator_finds_reads_and_decides_without_scripts() {
     let page = olga.page(&path, 200).await;
     html::assert_sound(&path, &page);
     let shown = text(&page);
-    for part in
-        ["The total is not tokens divided by seconds", "They must agree to the rounding", "same setup", "150.0", "100.0", "1.500", "Take"]
-    {
-        assert!(part == "Take" || shown.contains(part), "{part}: {shown}");
+    for part in ["The total is not tokens divided by seconds", "They must agree to the rounding", "same setup", "150.0", "100.0", "1.500"] {
+        assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(page.contains(&format!("{path}/original")), "{page}");
 
@@ -50,7 +48,7 @@ async fn an_operator_finds_reads_and_decides_without_scripts() {
     let decided = olga.send(&path, &[("decision", "reject"), ("reason", "It is a copy.")]).await;
     assert_eq!((decided.status.as_u16(), decided.header("location").as_deref()), (303, Some(path.as_str())));
     let after = olga.page(&path, 200).await;
-    assert!(text(&after).contains("Rejected by a person It is a copy. @olga") && after.contains("value=\"reopen\""), "{}", text(&after));
+    assert!(text(&after).contains("Rejected by a personIt is a copy. @olga") && after.contains("value=\"reopen\""), "{}", text(&after));
     // The other operator, who still has the page of before.
     let otto = browser(&stage.app, "otto").await;
     let late = otto.send(&path, &[("decision", "accept"), ("reason", "It looks right.")]).await;
@@ -78,7 +76,7 @@ async fn an_uploader_answers_on_the_page_and_hostile_text_stays_text() {
     let public = format!("/en/runs/{run}");
     let path = format!("{public}/answer");
     let before = stage.app.http.get(&public).answer().await.body;
-    assert!(before.contains(&format!("href=\"{path}\"")) || !before.contains("history-h"), "{before}");
+    assert!(before.contains(&format!("href=\"{path}\"")), "{before}");
     for stranger in ["olga", "otto"] {
         browser(&stage.app, stranger).await.page(&path, 404).await;
     }
@@ -128,7 +126,7 @@ async fn the_public_page_tells_what_happened() {
     let body = stage.app.http.get(&format!("/en/runs/{run}")).answer().await.body;
     html::assert_sound("/en/runs", &body);
     let shown = text(&body);
-    assert!(shown.contains("History") && shown.contains("Accepted by a person It is plausible. @olga"), "{shown}");
+    assert!(shown.contains("History") && shown.contains("Accepted by a personIt is plausible. @olga"), "{shown}");
     assert!(body.contains(&format!("/api/v1/matrix-runs/{run}/history")));
 }
 
