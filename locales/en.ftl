@@ -12,6 +12,7 @@ menu-main = Main
 close = Close
 menu-marketplace = Marketplace
 menu-runs = Matrix runs
+menu-benchmarks = Benchmarks
 menu-openapi = OpenAPI document
 sandbox = Sandbox
 sandbox-line = Play money, simulated engines and a clock that can be moved.
@@ -240,6 +241,45 @@ other-runs = Other runs
 other-runs-lede = Same model and quantization, other hardware or engine; then other models on the same hardware. Where a run lacks a cell, its nearest one stands with its name.
 other-runs-on = Other models on { $hardware }
 this-run = this run
+
+## Benchmarks
+
+benchmarks-lede = What a matrix run measures, and every check by which its document is judged.
+methods = What is measured
+methods-lede = The engine is asked through its own API, one context and one number of requests at a time.
+method-decode = All requests of a cell are begun with prompts of the cell’s context. When each has its first token and the engine is steady, a window of fixed length opens; the total is the tokens that arrive in it, divided by its seconds.
+method-prefill = A prompt that the engine has not seen is sent alone. The rate is the prompt’s tokens divided by the time to the first token.
+method-ttft = Time to first token: from sending a request to its first token. In decode cells the prompt is in the engine’s cache; a prefill row shows the cold one.
+method-queued = The engine could not run all requests of the cell at once. Its total is what the engine gave; it is never a headline.
+method-over-capacity = The requests of the cell need more KV cache than the engine has. It was not run.
+levels-lede = How strong the evidence of a run is, weakest first. A listing needs a fresh run of its own machine.
+verdicts = Verdict
+verdicts-lede = A document is checked by { $count } checks of rules <b>{ $version }</b>. What a check finds counts at most as much as stands beside it.
+verdicts-repeat = When the rules change, all runs are judged again. Everything a check reads is in the public document, so that <code>rigmark verify</code> gives the same verdict; only copies of other runs and answers to challenges are known to the service alone.
+weight-reject = Rejects
+weight-reject-means = The run is rejected. It has no badge and backs no listing.
+weight-relation = Rejects known versions
+weight-relation-means = Documents of versions that are known to keep the relation (0.4.16 and later, by their word or by their shape) are rejected; older and newer ones are looked at by a person.
+weight-review = Sends to review
+weight-review-means = A person looks at the run and accepts or rejects it, with a public reason.
+weight-note = Note
+weight-note-means = It is said and never counts.
+checks-exact = Exact relations
+checks-exact-lede = What the tool’s own arithmetic makes exact. A changed number breaks several.
+checks-tolerance = Within a tolerance
+checks-tolerance-lede = What holds for honest runs within a margin.
+checks-physical = Physical bounds
+checks-physical-lede = What the claimed hardware can do with the claimed model, from the catalog’s bandwidth, compute and memory.
+checks-structure = The matrix
+checks-structure-lede = Which cells there are, and which there should be.
+checks-document = The document
+checks-document-lede = Its version, its time and what kind of run it was.
+checks-hardware = The hardware
+checks-hardware-lede = What the document shows of the machine, against what is claimed.
+checks-challenge = Answers to challenges
+checks-challenge-lede = Cells drawn at random for one machine, to be measured within a day.
+checks-duplicate = Copies
+checks-duplicate-lede = Other runs, of all accounts. Only the newcomer is looked at.
 
 ## The list of runs
 

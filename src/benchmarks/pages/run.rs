@@ -49,6 +49,7 @@ impl<'a> RunBody<'a> {
     pub fn of(reader: &Reader, run: &'a RunView) -> Self {
         let t = reader.t;
         let runs_path = reader.path_of("runs");
+        let benchmarks_path = reader.path_of("benchmarks");
         Self {
             t,
             by_path: address(&runs_path, [("by", &run.by)]),
@@ -59,7 +60,7 @@ impl<'a> RunBody<'a> {
             status: StatusMark::of(t, run.status, run.stale_at.is_some()),
             ladder: Ladder::of(t, &run.evidence_level),
             verdict: t.text(view::verdict_key(run.status)),
-            findings: run.checks.iter().map(|finding| CheckRow::of(t, finding)).collect(),
+            findings: run.checks.iter().map(|finding| CheckRow::of(t, finding, &benchmarks_path)).collect(),
             has_only_notes: run.checks.iter().all(|finding| finding.severity == Severity::Note),
             check_count: CHECKS.len(),
             readings: Readings::of(t, run),
