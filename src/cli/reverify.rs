@@ -52,11 +52,11 @@ fn report(pass: &Pass, is_finished: bool) -> ExitCode {
         println!("Stopped after {runs_done} of {} runs. The same command goes on from here.", pass.runs_total);
         return ExitCode::from(130);
     }
-    println!("{runs_done} runs judged by the rules {rules_version}; {runs_changed} have another verdict or level.");
+    println!("Runs judged by rules {rules_version}: {runs_done}. With another verdict or evidence level: {runs_changed}.");
     if *runs_unreadable == 0 {
         return ExitCode::SUCCESS;
     }
-    println!("{runs_unreadable} could not be judged and keep the verdict they had: the log names them.");
+    println!("Not to be judged, so left as they were: {runs_unreadable}. The log names them.");
     ExitCode::FAILURE
 }
 

@@ -201,3 +201,19 @@ async fn what_cannot_be_judged_keeps_its_verdict_and_is_counted() {
     assert_eq!(shown(&app, lost).await["rules_version"], "old");
     assert_eq!(shown(&app, kept).await["rules_version"], RULES_VERSION);
 }
+
+#[tokio::test]
+async fn the_command_says_what_it_did() {
+    let app = TestApp::new().await;
+    let host = person(&app, "ada").await;
+    let run = upload(&host, "v04_all_valid.json").await;
+    upload(&host, "v04_queued.json").await;
+    alter(&app, run, "status = 'rejected', rules_version = 'old'").await;
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_rigmark"));
+    command.args(["reverify", "--database-url", app.database.url()]).arg("--data-dir").arg(app.data_dir.path());
+    let output = command.output().await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, format!("Runs judged by rules {RULES_VERSION}: 2. With another verdict or evidence level: 1.\n"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(shown(&app, run).await["status"], "verified");
+}

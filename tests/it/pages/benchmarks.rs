@@ -29,7 +29,8 @@ async fn a_finding_leads_to_its_explanation() {
     let body = page(&app, &format!("/en/runs/{run}"), 200).await.body;
     let links: Vec<String> = html::links(&body).into_iter().filter(|link| link.starts_with("/en/benchmarks#")).collect();
     assert!(links.contains(&"/en/benchmarks#gpu_differs".to_owned()), "{links:?}");
-    let explained = html::ids(&page(&app, "/en/benchmarks", 200).await.body);
+    let explanations = page(&app, "/en/benchmarks", 200).await.body;
+    let explained = html::ids(&explanations);
     for link in links {
         assert!(explained.contains(link.split_once('#').unwrap().1), "{link}");
     }
