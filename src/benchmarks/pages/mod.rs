@@ -7,6 +7,7 @@ mod marks;
 mod matrix;
 mod methods;
 mod others;
+mod remeasured;
 mod run;
 mod view;
 

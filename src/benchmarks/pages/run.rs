@@ -14,6 +14,7 @@ use super::{
     curves::{self, Chart},
     marks::{Ladder, Readings, StatusMark},
     matrix::{self, MatrixTable},
+    remeasured::Remeasured,
     view::{self, CheckRow, CommandLine, MeasurementRow, PrefillLine, Spec},
 };
 use crate::web::html::{Messages, Reader, address};
@@ -32,6 +33,7 @@ pub struct RunBody<'a> {
     /// What the checks found.
     findings: Vec<CheckRow>,
     has_only_notes: bool,
+    remeasured: Remeasured,
     check_count: usize,
     readings: Readings,
     specs: Vec<Spec>,
@@ -63,6 +65,7 @@ impl<'a> RunBody<'a> {
             findings: run.checks.iter().map(|finding| CheckRow::of(t, finding, &benchmarks_path)).collect(),
             has_only_notes: run.checks.iter().all(|finding| finding.severity == Severity::Note),
             check_count: CHECKS.len(),
+            remeasured: Remeasured::of(t, run),
             readings: Readings::of(t, run),
             specs: view::specs(t, run, &runs_path),
             command: view::command(run.launch_command.as_deref().unwrap_or_default()),
