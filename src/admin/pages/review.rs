@@ -61,6 +61,7 @@ struct SimilarRow {
     status: StatusMark,
     level: LevelMark,
     shared: String,
+    close: String,
     is_copy: bool,
     ratio: String,
     on: String,
@@ -198,6 +199,7 @@ fn similar_row(t: Messages, other: &SimilarRun, queue_path: &str) -> SimilarRow 
         level: LevelMark::of(t, &other.evidence_level),
         shared: t
             .with("similar-shared-of", &[("shared", counted(t, other.shared_cells).into()), ("own", counted(t, other.own_cells).into())]),
+        close: t.with("similar-close", &[("close", counted(t, other.close_cells).into())]),
         is_copy: other.shared_cells > 0,
         ratio: t.figure(other.median_ratio, 3),
         on: t.date(&other.created_at),

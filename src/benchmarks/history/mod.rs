@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     checks::{Finding, Severity},
+    model::EvidenceLevel,
     service::ReviewDecision,
     verdict::Verdict,
 };
@@ -34,10 +35,11 @@ pub enum Event {
         rules_version: String,
         findings: Vec<String>,
     },
-    /// The rules changed and the stored bytes were judged again.
+    /// The rules changed and the stored bytes were judged again; verdict or level are others.
     VerdictRecomputed {
         was: Verdict,
         verdict: Verdict,
+        evidence_level: EvidenceLevel,
         rules_version: String,
         findings: Vec<String>,
     },

@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::super::{service::ReviewDecision, verdict::Verdict};
+use super::super::{model::EvidenceLevel, service::ReviewDecision, verdict::Verdict};
 use crate::{
     base::{
         Error, Result,
@@ -77,6 +77,8 @@ pub struct RunEventView {
     pub was: Option<Verdict>,
     /// The verdict from then on.
     pub verdict: Option<Verdict>,
+    /// The evidence level from then on.
+    pub evidence_level: Option<EvidenceLevel>,
     pub rules_version: Option<String>,
     /// Codes of the findings that were more than notes.
     pub findings: Option<Vec<String>>,
@@ -97,6 +99,7 @@ struct Details {
     decision: Option<ReviewDecision>,
     was: Option<Verdict>,
     verdict: Option<Verdict>,
+    evidence_level: Option<EvidenceLevel>,
     rules_version: Option<String>,
     findings: Option<Vec<String>>,
     reason: Option<String>,
@@ -118,6 +121,7 @@ impl RunEventView {
             decision: details.decision,
             was: details.was,
             verdict: details.verdict,
+            evidence_level: details.evidence_level,
             rules_version: details.rules_version,
             findings: details.findings,
             reason: details.reason,

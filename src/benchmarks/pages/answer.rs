@@ -42,6 +42,7 @@ impl<'a> AnswerPage<'a> {
     pub fn new(ctx: &Ctx, reader: &Reader, form: &Form, run: &'a RunView, may_answer: bool) -> Self {
         let t = reader.t;
         let controls = Controls { t, form, id: "answer", words: WORDS };
+        let benchmarks_path = reader.path_of("benchmarks");
         let run_path = reader.path_of(&format!("runs/{}", run.id));
         Self {
             layout: Layout::new(ctx, reader, "runs", t.text("answer"), t.text("answer-lede")).hidden_from_search_engines(true),
@@ -49,7 +50,7 @@ impl<'a> AnswerPage<'a> {
             path: format!("{run_path}/answer"),
             run_path,
             status: StatusMark::of(t, run.status, false),
-            findings: run.checks.iter().map(|finding| CheckRow::of(t, finding)).collect(),
+            findings: run.checks.iter().map(|finding| CheckRow::of(t, finding, &benchmarks_path)).collect(),
             text: may_answer.then(|| controls.text_area("text", CHARS_MAX)),
             faults: controls.faults(),
             run,

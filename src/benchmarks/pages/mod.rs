@@ -7,7 +7,9 @@ mod history;
 mod list;
 mod marks;
 mod matrix;
+mod methods;
 mod others;
+mod remeasured;
 mod run;
 mod view;
 
@@ -31,6 +33,14 @@ use crate::{
 };
 use answer::AnswerPage;
 use list::{Found, RunsPage};
+use methods::BenchmarksPage;
+
+/// What is measured, and every check that judges it.
+#[get("/{lang}/benchmarks")]
+pub async fn benchmarks(ctx: Ctx, reader: Reader) -> Result<impl Responder> {
+    let t = reader.t;
+    html::page(&BenchmarksPage::new(Layout::new(&ctx, &reader, "benchmarks", t.text("menu-benchmarks"), t.text("benchmarks-lede")), t))
+}
 
 /// The list of runs.
 #[get("/{lang}/runs")]

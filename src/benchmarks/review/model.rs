@@ -137,6 +137,8 @@ pub struct SimilarRun {
     pub is_same_setup: bool,
     /// Measured cells whose tokens and seconds are the very same: a copy has many.
     pub shared_cells: i64,
+    /// Measured cells whose speed is the same within some hundredths of a percent: a copy with other last digits has many.
+    pub close_cells: i64,
     /// Measured cells of the run under review.
     pub own_cells: i64,
     /// Whether the tool's own run identifier is the same.

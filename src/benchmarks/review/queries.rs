@@ -5,7 +5,7 @@ use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
 use super::{
-    super::model::RunRow,
+    super::{copies::CLOSE_CELLS_MIN, model::RunRow},
     model::{ReviewPlace, ReviewQueueQuery},
 };
 use crate::{
@@ -110,6 +110,8 @@ pub struct SimilarRow {
     #[diesel(sql_type = sql_types::BigInt)]
     pub shared_cells: i64,
     #[diesel(sql_type = sql_types::BigInt)]
+    pub close_cells: i64,
+    #[diesel(sql_type = sql_types::BigInt)]
     pub own_cells: i64,
     #[diesel(sql_type = sql_types::Bool)]
     pub shares_run_identifier: bool,
@@ -127,10 +129,13 @@ pub async fn similar_list(conn: &mut Conn, id: RunId, limit: i64) -> Result<Vec<
         "WITH own AS (SELECT id, account_id, machine_id, model_slug, quantization, hardware_slug, gpu_count FROM runs WHERE id = $1),
               marked AS (
                   SELECT m.run_id AS id, count(*) FILTER (WHERE m.kind = 'cell') AS cells,
+                         count(DISTINCT split_part(m.value, '/', 1) || '/' || split_part(m.value, '/', 2))
+                             FILTER (WHERE m.kind = 'close_cell') AS close_cells,
                          bool_or(m.kind IN ('nonce', 'tool_run')) AS run_identifier, bool_or(m.kind = 'device') AS device
                   FROM run_marks o JOIN run_marks m ON m.kind = o.kind AND m.value = o.value AND m.run_id <> o.run_id
                   WHERE o.run_id = $1
-                  GROUP BY m.run_id ORDER BY cells DESC, run_identifier DESC, m.run_id DESC LIMIT $2),
+                  GROUP BY m.run_id HAVING bool_or(m.kind <> 'close_cell') OR count(*) >= $3
+                  ORDER BY cells DESC, close_cells DESC, run_identifier DESC, m.run_id DESC LIMIT $2),
               alike AS (
                   SELECT r.id FROM own JOIN runs r
                       ON r.model_slug = own.model_slug AND r.quantization IS NOT DISTINCT FROM own.quantization
@@ -140,7 +145,7 @@ pub async fn similar_list(conn: &mut Conn, id: RunId, limit: i64) -> Result<Vec<
          SELECT r.id, r.title, a.handle, r.status, r.evidence_level, r.visibility, r.created_at,
                 (r.model_slug = own.model_slug AND r.quantization IS NOT DISTINCT FROM own.quantization
                      AND r.hardware_slug = own.hardware_slug AND r.gpu_count IS NOT DISTINCT FROM own.gpu_count) IS TRUE AS is_same_setup,
-                coalesce(m.cells, 0) AS shared_cells,
+                coalesce(m.cells, 0) AS shared_cells, coalesce(m.close_cells, 0) AS close_cells,
                 (SELECT count(*) FROM run_marks c WHERE c.run_id = $1 AND c.kind = 'cell') AS own_cells,
                 coalesce(m.run_identifier, false) AS shares_run_identifier, coalesce(m.device, false) AS shares_device,
                 r.account_id = own.account_id AS is_same_account,
@@ -150,10 +155,11 @@ pub async fn similar_list(conn: &mut Conn, id: RunId, limit: i64) -> Result<Vec<
          JOIN accounts a ON a.id = r.account_id
          CROSS JOIN own
          LEFT JOIN marked m ON m.id = r.id
-         ORDER BY shared_cells DESC, shares_run_identifier DESC, is_same_setup DESC, r.created_at DESC, r.id DESC",
+         ORDER BY shared_cells DESC, close_cells DESC, shares_run_identifier DESC, is_same_setup DESC, r.created_at DESC, r.id DESC",
     )
     .bind::<sql_types::Uuid, _>(id)
     .bind::<sql_types::BigInt, _>(limit)
+    .bind::<sql_types::BigInt, _>(i64::try_from(CLOSE_CELLS_MIN).unwrap_or(i64::MAX))
     .load(conn)
     .await?)
 }

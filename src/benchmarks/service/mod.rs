@@ -2,11 +2,13 @@
 
 mod calculator;
 mod challenges;
+mod copies;
 mod history;
 mod measuring;
 mod queue;
 mod read;
 mod remeasure;
+mod reverify;
 mod review;
 mod staleness;
 mod upload;
@@ -23,6 +25,7 @@ pub use history::{RunHistoryQuery, history, newest_events};
 pub use queue::{original, review_queue, review_show, similar};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
+pub use reverify::{Reverification, has_runs_of_other_rules};
 pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, owner_of, review};
 pub use staleness::{note_listed_engines, note_machine};
 pub use upload::upload;

@@ -142,6 +142,7 @@ fn similar_run(row: reviews::SimilarRow, cells: Vec<ComparedCell>) -> Result<Sim
         created_at: row.created_at,
         is_same_setup: row.is_same_setup,
         shared_cells: row.shared_cells,
+        close_cells: row.close_cells,
         own_cells: row.own_cells,
         shares_run_identifier: row.shares_run_identifier,
         shares_device: row.shares_device,

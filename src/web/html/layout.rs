@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// The parts that have a page, in the order of the menu: the path without the language, and the message that names it.
-const MENU: [(&str, Key); 2] = [("marketplace", Key("menu-marketplace")), ("runs", Key("menu-runs"))];
+const MENU: [(&str, Key); 3] =
+    [("runs", Key("menu-runs")), ("benchmarks", Key("menu-benchmarks")), ("marketplace", Key("menu-marketplace"))];
 
 /// The field of a form that holds the token of its reader's session.
 pub const FORM_TOKEN: &str = "form_token";
