@@ -76,8 +76,8 @@ fn what(t: Messages, event: &RunEventView) -> String {
             return t.with("event-verdict", &[("verdict", verdict(event.verdict).into()), ("version", version.into())]);
         }
         RunEventKind::VerdictRecomputed => {
-            let arguments = [("verdict", verdict(event.verdict).into()), ("was", verdict(event.was).into()), ("version", version.into())];
-            return t.with("event-verdict-recomputed", &arguments);
+            let (verdict, was) = (verdict(event.verdict), verdict(event.was));
+            return t.with("event-verdict-recomputed", &[("verdict", verdict.into()), ("was", was.into()), ("version", version.into())]);
         }
         RunEventKind::Reviewed if event.decision == Some(ReviewDecision::Accept) => Key("event-accepted"),
         RunEventKind::Reviewed => Key("event-rejected"),

@@ -75,7 +75,7 @@ async fn find(req: &HttpRequest) -> Result<Option<(Caller, Person)>> {
     let mut conn = ctx.db.conn().await?;
     let Some(caller) = service::of_cookie(ctx, &mut conn, cookie.value()).await? else { return Ok(None) };
     let person = Person {
-        handle: caller.account_handle.clone(),
+        handle: format!("@{}", caller.account_handle),
         is_operator: caller.is_operator,
         form_token: token::form_token(&ctx.config.keys, cookie.value())?,
     };

@@ -24,6 +24,7 @@ pub const FORM_TOKEN: &str = "form_token";
 /// Somebody who has signed in, as pages know them; `identity` finds out who it is and puts it into the request.
 #[derive(Debug, Clone)]
 pub struct Person {
+    /// With its `@`.
     pub handle: String,
     pub is_operator: bool,
     /// Stands in every form that is sent by POST.

@@ -39,7 +39,7 @@ async fn an_upload_begins_a_history_that_anyone_reads() {
     assert_eq!(copy["status"], "needs_review", "{copy}");
     let page = app.http.get(&format!("/api/v1/matrix-runs/{}/history", copy["id"].as_str().unwrap())).expect(200).await;
     assert_eq!(page["data"][1]["verdict"], "needs_review");
-    assert!(page["data"][1]["findings"].as_array().unwrap().contains(&json!("near_duplicate")), "{page}");
+    assert!(page["data"][1]["findings"].as_array().unwrap().contains(&json!("duplicate_document")), "{page}");
 }
 
 #[tokio::test]
