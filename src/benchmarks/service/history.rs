@@ -1,5 +1,7 @@
 //! Reading what happened to a run.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -63,7 +65,10 @@ pub async fn newest_events(conn: &mut Conn, id: RunId) -> Result<Vec<RunEventVie
 
 pub(super) async fn views(conn: &mut Conn, rows: Vec<RunEvent>) -> Result<Vec<RunEventView>> {
     let accounts: Vec<AccountId> = rows.iter().filter_map(|row| row.account_id).collect();
-    let handles = identity::service::account_summaries(conn, &accounts).await?;
+    let handles = match accounts.as_slice() {
+        [] => HashMap::new(),
+        accounts => identity::service::account_summaries(conn, accounts).await?,
+    };
     let handle = |row: &RunEvent| row.account_id.and_then(|id| Some(format!("@{}", handles.get(&id)?.handle)));
     rows.into_iter()
         .map(|row| {
