@@ -120,6 +120,43 @@ async fn what_the_server_measured_itself_is_in_the_history_and_twice_leads_to_re
     assert_eq!(kinds(&history(stage.run).await), ["disputed", "disputed", "sent_to_review", "reviewed"]);
 }
 
+/// Runs from before there was a history have the one that their rows still tell.
+#[tokio::test]
+async fn runs_from_before_have_what_their_rows_tell() {
+    let stage = Stage::new().await;
+    let accepted = stage.run(&RunRow::default(), json!([finding("run_replayed")])).await;
+    let stale = stage.run(&RunRow::default(), json!([])).await;
+    let waiting = stage.waiting().await;
+    let alter =
+        async |run: RunId, change: &str| execute(&stage.app, &format!("UPDATE runs SET {change} WHERE id = '{}'", run.uuid())).await;
+    let olga = crate::support::hosts::account_id(&stage.app, &stage.olga).await.uuid();
+    alter(accepted, &format!("reviewed_at = now(), reviewed_by = '{olga}', review_reason = 'It is none.'")).await;
+    alter(stale, "stale_at = now(), stale_reason = 'another driver'").await;
+    let mut conn = stage.app.connect().await;
+    for script in [
+        include_str!("../../../migrations/2026-11-30-000050_create_run_events/down.sql"),
+        include_str!("../../../migrations/2026-11-30-000050_create_run_events/up.sql"),
+    ] {
+        diesel_async::SimpleAsyncConnection::batch_execute(&mut conn, script).await.unwrap();
+    }
+    assert_eq!(stage.kinds(accepted).await, ["uploaded", "verdict", "reviewed"]);
+    let history = stage.history(accepted).await;
+    assert_eq!((&history[0]["by"], &history[1]["verdict"]), (&json!("@host"), &json!("needs_review")));
+    assert_eq!(history[1]["findings"], json!(["run_replayed"]));
+    assert_eq!(
+        (&history[2]["by"], &history[2]["decision"], &history[2]["reason"]),
+        (&json!("@olga"), &json!("accept"), &json!("It is none."))
+    );
+    assert_eq!(stage.kinds(stale).await, ["uploaded", "verdict", "stale"]);
+    assert_eq!(stage.history(stale).await[2]["reason"], "another driver");
+    assert_eq!(
+        (stage.kinds(waiting).await, &stage.history(waiting).await[1]["verdict"]),
+        (vec!["uploaded".to_owned(), "verdict".to_owned()], &json!("needs_review"))
+    );
+    // And what was decided then can be taken back.
+    assert_eq!(stage.decide(&stage.otto, accepted, "reopen", "It is one.").await.0, 200);
+}
+
 #[tokio::test]
 async fn a_changed_machine_makes_a_line_of_its_own() {
     let stage = remeasure::Stage::new(|_| {}).await;
