@@ -31,6 +31,7 @@ pub use pages::{Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, St
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;
+pub mod bench_api;
 pub mod jobs;
 pub mod model;
 pub mod pages;

@@ -7,6 +7,7 @@ mod read;
 mod remeasure;
 mod review;
 mod staleness;
+mod tool;
 mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
@@ -16,6 +17,7 @@ pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, lis
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use staleness::{note_listed_engines, note_machine};
+pub use tool::{BenchDocument, BenchLogin, BenchRun, bench_upload, upload_token_create, whoami};
 pub use upload::upload;
 
 use std::io::{Read, Write};

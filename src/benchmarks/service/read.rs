@@ -140,7 +140,7 @@ async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryV
         .collect()
 }
 
-fn verdict(text: &str) -> Result<Verdict> {
+pub(super) fn verdict(text: &str) -> Result<Verdict> {
     match text {
         "verified" => Ok(Verdict::Verified),
         "needs_review" => Ok(Verdict::NeedsReview),

@@ -15,6 +15,7 @@ mod parser;
 mod physical;
 mod redaction;
 mod reference;
+mod uploads;
 
 use std::path::{Path, PathBuf};
 
