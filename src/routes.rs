@@ -84,11 +84,11 @@ fn machines_api(config: &mut ServiceConfig) {
 /// Challenges, runs, and the benchmark tool's uploads.
 fn benchmarks_api(config: &mut ServiceConfig) {
     config
-        .service(benchmarks::bench_api::bench_whoami) // GET /api/bench/whoami
-        .service(benchmarks::bench_api::bench_run_upload) // POST /api/bench/runs
-        .service(benchmarks::bench_api::upload_token_list) // GET /api/v1/upload-tokens
-        .service(benchmarks::bench_api::upload_token_create) // POST /api/v1/upload-tokens
-        .service(benchmarks::bench_api::upload_token_revoke) // DELETE /api/v1/upload-tokens/{id}
+        .service(benchmarks::tool::api::bench_whoami) // GET /api/bench/whoami
+        .service(benchmarks::tool::api::bench_run_upload) // POST /api/bench/runs
+        .service(benchmarks::tool::api::upload_token_list) // GET /api/v1/upload-tokens
+        .service(benchmarks::tool::api::upload_token_create) // POST /api/v1/upload-tokens
+        .service(benchmarks::tool::api::upload_token_revoke) // DELETE /api/v1/upload-tokens/{id}
         .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges

@@ -31,12 +31,12 @@ pub use pages::{Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, St
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;
-pub mod bench_api;
 pub mod jobs;
 pub mod model;
 pub mod pages;
 mod queries;
 pub mod service;
+pub mod tool;
 
 /// Kind of the job that tells of a run whose verdict, level, visibility or freshness changed. Its payload is [`model::RunChanged`].
 pub const RUN_CHANGED: &str = "run_changed";

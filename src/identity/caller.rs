@@ -129,13 +129,7 @@ pub async fn authenticate_uploader(
     by_key(ctx, conn, KeyKind::Upload, secret, acting_for).await
 }
 
-async fn by_key(
-    ctx: &Ctx,
-    conn: &mut Conn,
-    kind: KeyKind,
-    secret: &str,
-    acting_for: Option<&str>,
-) -> Result<(Caller, Option<MachineId>)> {
+async fn by_key(ctx: &Ctx, conn: &mut Conn, kind: KeyKind, secret: &str, acting_for: Option<&str>) -> Result<(Caller, Option<MachineId>)> {
     let now = ctx.clock.wall_now();
     let found = callers::key_caller(conn, KeyRef::Sha256(kind, &token::sha256(secret)), now).await?;
     let key = found.ok_or_else(|| if kind == KeyKind::Upload { no_token() } else { unauthenticated() })?;

@@ -29,10 +29,7 @@ use crate::{
     },
     ctx::Ctx,
     db::Conn,
-    identity::{
-        self, Caller, NewUploadToken, Uploader,
-        service::CreateUploadToken,
-    },
+    identity::{self, Caller, NewUploadToken, Uploader, service::CreateUploadToken},
     machines,
 };
 

@@ -110,12 +110,7 @@ pub async fn api_keys(conn: &mut Conn, caller: &Caller, before: Option<ApiKeyId>
 ///
 /// # Errors
 /// As there.
-pub async fn upload_tokens(
-    conn: &mut Conn,
-    caller: &Caller,
-    before: Option<UploadTokenId>,
-    limit: i64,
-) -> Result<Vec<UploadTokenView>> {
+pub async fn upload_tokens(conn: &mut Conn, caller: &Caller, before: Option<UploadTokenId>, limit: i64) -> Result<Vec<UploadTokenView>> {
     let before = before.map(|id| ApiKeyId::from_uuid(id.uuid()));
     Ok(list(conn, KeyKind::Upload, caller, before, limit).await?.into_iter().map(token_view).collect())
 }
@@ -234,14 +229,7 @@ async fn make(ctx: &Ctx, caller: &Caller, draft: Draft) -> Result<(Made, Secret<
     Ok((made, secret))
 }
 
-fn act<'a>(
-    caller: &'a Caller,
-    kind: KeyKind,
-    verb: &str,
-    id: ApiKeyId,
-    details: serde_json::Value,
-    at: DateTime<Utc>,
-) -> Act<'a> {
+fn act<'a>(caller: &'a Caller, kind: KeyKind, verb: &str, id: ApiKeyId, details: serde_json::Value, at: DateTime<Utc>) -> Act<'a> {
     let (action, target) = match (kind, verb) {
         (KeyKind::Api, "create") => ("api_key.create", id.to_string()),
         (KeyKind::Api, _) => ("api_key.revoke", id.to_string()),

@@ -63,7 +63,11 @@ async fn the_tool_uploads_and_shows_the_page_of_the_run() {
         let first = ann.tool.upload(&document).await;
         assert_eq!((first.status, first.tries), (201, 1), "{name}: {first:?}");
         let run = run_of(&app, &first).await;
-        assert_eq!((&run["status"], &run["evidence_level"], &run["by"]), (&json!("verified"), &json!("document"), &json!("@ann")), "{name}");
+        assert_eq!(
+            (&run["status"], &run["evidence_level"], &run["by"]),
+            (&json!("verified"), &json!("document"), &json!("@ann")),
+            "{name}"
+        );
         assert_eq!((&run["machine_id"], &run["challenge_id"]), (&Value::Null, &Value::Null));
         let path = first.url().strip_prefix(app.http.base_url()).expect("the url is absolute, at the public address").to_owned();
         assert!(app.http.get(&path).answer().await.body.contains(run["title"].as_str().unwrap()), "{path} shows the run");

@@ -72,7 +72,9 @@ async fn keys_and_tokens_are_not_mistaken_for_each_other() {
     assert_eq!(names(&ann.http, "/api/v1/api-keys").await, ["a key"]);
     assert_eq!(names(&ann.http, PATH).await, ["bench"]);
     let other = |id: &str, from: &str, to: &str| id.replacen(from, to, 1);
-    for path in [format!("{PATH}/{}", other(&key, "key", "upt")), format!("/api/v1/api-keys/{}", other(&id, "upt", "key")), format!("{PATH}/{key}")] {
+    for path in
+        [format!("{PATH}/{}", other(&key, "key", "upt")), format!("/api/v1/api-keys/{}", other(&id, "upt", "key")), format!("{PATH}/{key}")]
+    {
         ann.http.delete(&path).expect_problem(404, "not_found").await;
     }
     // A key with the other's beginning is nobody's.

@@ -307,5 +307,8 @@ async fn no_instant_in_a_body_lies_beyond_the_years_of_rfc_3339() {
             }
         }
     }
-    assert_eq!(tried.keys().collect::<Vec<_>>(), ["api_key_create", "listing_create", "listing_update", "rental_create", "rental_extend", "upload_token_create"]);
+    assert_eq!(
+        tried.keys().collect::<Vec<_>>(),
+        ["api_key_create", "listing_create", "listing_update", "rental_create", "rental_extend", "upload_token_create"]
+    );
 }

@@ -11,15 +11,11 @@ use actix_web::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::service::{self, BenchDocument, BenchLogin, BenchRun};
+use super::super::service::{self, BenchDocument, BenchLogin, BenchRun};
 use crate::{
     base::{Error, Result, id::UploadTokenId},
     ctx::Ctx,
-    identity::{
-        self, Auth, NewUploadToken, UploadTokenView, Uploader,
-        scope,
-        service::CreateUploadToken,
-    },
+    identity::{self, Auth, NewUploadToken, UploadTokenView, Uploader, scope, service::CreateUploadToken},
     web::{
         AuthProblems, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, RawBody, body::RUN_BYTES_MAX, cursor,
         json::check_content_type, problem, rate_limit,
