@@ -69,12 +69,16 @@ for target in $targets; do
     # What an input may take is bounded by the target itself; this bounds the process.
     # shellcheck disable=SC2086 # words on purpose
     "$out/$host/release/$target" "$out/corpus/$target" "$out/seeds/$target" -artifact_prefix="$out/crashes/$target-" $more \
-        -max_total_time="${SECONDS_EACH:-60}" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 || {
+        -max_total_time="${SECONDS_EACH:-60}" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 >"$out/$target.log" 2>&1 || {
         status=$?
+        # What it found, without the thousand lines of how it got there.
+        grep -avE '^#[0-9]+\s+(NEW|REDUCE|pulse|RELOAD|INITED)|^\s+NEW_FUNC|^###|^"' "$out/$target.log" | tail -n 60 >&2
         # libFuzzer's own number for SIGINT and SIGTERM.
         [ "$status" -ne 72 ] && [ "$status" -ne 130 ] || exit 130
         failed="$failed $target"
+        continue
     }
+    sed -n 's/^#\([0-9]*\)\s*DONE\s*cov: \([0-9]*\).*/fuzz:   \1 inputs, \2 places reached/p' "$out/$target.log"
 done
 [ -z "$failed" ] || {
     echo "fuzz: failed:$failed. The inputs are in $out/crashes; $out/$host/release/<target> <input> repeats one." >&2
