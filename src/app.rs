@@ -17,7 +17,7 @@ use utoipa_actix_web::AppExt;
 
 use crate::{
     base::{Error, Result, answers::Answers, clock::Clock, offload::Offload},
-    benchmarks::tool,
+    benchmarks::{self, tool},
     catalog::{self, Catalog},
     config::Config,
     ctx::{Ctx, Inner},
@@ -97,6 +97,9 @@ where
     let mut conn = ctx.db.conn().await?;
     catalog::service::load(&mut conn).await?;
     drop(conn);
+    if (parts.http || parts.workers) && benchmarks::service::has_runs_of_other_rules(&ctx).await? {
+        tracing::warn!("Some runs were judged by other rules than this program's. Run `rigmark reverify` once.");
+    }
     let server = listener.map(|listener| start_http(&ctx, listener, more)).transpose()?;
     let metrics_server = ctx.config.metrics_bind.map(|bind| start_metrics(&ctx, bind)).transpose()?;
     let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };

@@ -166,6 +166,7 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
         .service(market::pages::home) // GET /{lang}
         .service(market::pages::listing_page) // GET /{lang}/listings/{id}
         .service(market::pages::marketplace) // GET /{lang}/marketplace
+        .service(benchmarks::pages::benchmarks) // GET /{lang}/benchmarks
         .service(benchmarks::pages::runs) // GET /{lang}/runs
         .service(market::pages::run_page); // GET /{lang}/runs/{id}
 }

@@ -45,6 +45,14 @@ impl EvidenceLevel {
             Self::Remeasured => "remeasured",
         }
     }
+
+    /// # Errors
+    /// `internal` for a word that this program does not know.
+    pub fn parse(text: &str) -> Result<Self> {
+        let all = [Self::Reported, Self::Document, Self::Challenged, Self::Remeasured];
+        let found = all.into_iter().find(|level| level.as_str() == text);
+        found.ok_or_else(|| Error::internal("an evidence level that is not known"))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -192,6 +200,17 @@ pub struct RunDetail {
     pub matrix: Matrix,
     pub findings: Vec<Finding>,
     pub notes: Option<String>,
+    #[serde(default)]
+    pub circumstances: Circumstances,
+}
+
+/// What surrounded a document when it came in and is written nowhere else: the rules are applied to it again with the same.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Circumstances {
+    /// As the machine was registered then.
+    pub machine_hardware: Option<ClaimedHardware>,
+    /// What the machine's engine said when it was asked.
+    pub max_model_len: Option<u64>,
 }
 
 /// Hardware as a run's page shows it.

@@ -393,6 +393,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    reverify_passes (id) {
+        id -> Int8,
+        rules_version -> Text,
+        runs_total -> Int8,
+        runs_done -> Int8,
+        runs_changed -> Int8,
+        runs_unreadable -> Int8,
+        last_run_id -> Nullable<Uuid>,
+        begun_at -> Timestamptz,
+        finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     run_cells (run_id, context_tokens, concurrency) {
         run_id -> Uuid,
         context_tokens -> Int4,

@@ -2,9 +2,11 @@
 
 mod calculator;
 mod challenges;
+mod copies;
 mod measuring;
 mod read;
 mod remeasure;
+mod reverify;
 mod review;
 mod staleness;
 mod tool;
@@ -15,6 +17,7 @@ pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
+pub use reverify::{Reverification, has_runs_of_other_rules};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use staleness::{note_listed_engines, note_machine};
 pub use tool::{BenchDocument, BenchLogin, BenchRun, bench_upload, upload_token_create, whoami};
