@@ -43,6 +43,7 @@ pub mod model;
 pub mod pages;
 mod queries;
 pub mod service;
+pub mod tool;
 
 /// Kind of the job that tells of a run whose verdict, level, visibility or freshness changed. Its payload is [`model::RunChanged`].
 pub const RUN_CHANGED: &str = "run_changed";

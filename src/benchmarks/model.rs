@@ -410,8 +410,17 @@ pub struct ChallengeView {
     pub used_at: Option<DateTime<Utc>>,
 }
 
+/// What makes an upload of the benchmark tool the same as another.
+#[derive(Debug, Clone)]
+pub struct ToolUpload {
+    /// `run:` and the hash of the wrapped document's `run_id`, or `body:` and that of a plain document's content.
+    pub id: String,
+    /// Of the document as it came, whatever its spacing and the order of its keys.
+    pub content_sha256: String,
+}
+
 /// What surrounds the document in an upload. `document` itself is read apart, by the rules for documents.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UploadFields {
     pub machine_id: Option<MachineId>,

@@ -5,7 +5,7 @@ use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
 use super::copies::{self, Newcomer};
-use super::model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing};
+use super::model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing, ToolUpload};
 use crate::{
     base::{
         Result,
@@ -13,7 +13,7 @@ use crate::{
     },
     db::{
         Conn, Tx,
-        schema::{challenges, run_cells, run_documents, run_marks, run_standings, runs},
+        schema::{challenges, run_cells, run_documents, run_marks, run_standings, runs, tool_uploads},
     },
 };
 
@@ -93,6 +93,30 @@ pub async fn run_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Run>> {
 
 pub async fn run_fetch_by_upload_key(conn: &mut Conn, key: &str) -> Result<Option<Run>> {
     Ok(runs::table.filter(runs::upload_key.eq(key)).select(Run::as_select()).first(conn).await.optional()?)
+}
+
+/// Takes an id of the benchmark tool for a run that this transaction writes or that is there already; `false` when it is taken. Waits for a
+/// transaction that is about to take it.
+pub async fn tool_upload_insert(tx: &mut Tx<'_>, account: AccountId, tool: &ToolUpload, upload_key: &str) -> Result<bool> {
+    let inserted = diesel::insert_into(tool_uploads::table)
+        .values((
+            tool_uploads::tool_id.eq(&tool.id),
+            tool_uploads::account_id.eq(account.uuid()),
+            tool_uploads::content_sha256.eq(&tool.content_sha256),
+            tool_uploads::upload_key.eq(upload_key),
+        ))
+        .on_conflict(tool_uploads::tool_id)
+        .do_nothing()
+        .execute(&mut **tx)
+        .await?;
+    Ok(inserted == 1)
+}
+
+/// Who has taken an id of the benchmark tool, with what content, and the run it gave.
+pub async fn tool_upload_fetch(conn: &mut Conn, tool_id: &str) -> Result<Option<(AccountId, String, RunId, String)>> {
+    let query = tool_uploads::table.inner_join(runs::table.on(runs::upload_key.eq(tool_uploads::upload_key)));
+    let columns = (tool_uploads::account_id, tool_uploads::content_sha256, runs::id, runs::status);
+    Ok(query.filter(tool_uploads::tool_id.eq(tool_id)).select(columns).first(conn).await.optional()?)
 }
 
 pub async fn run_document_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Vec<u8>>> {

@@ -27,6 +27,8 @@ diesel::table! {
         expires_at -> Nullable<Timestamptz>,
         revoked_at -> Nullable<Timestamptz>,
         last_used_at -> Nullable<Timestamptz>,
+        kind -> Text,
+        machine_id -> Nullable<Uuid>,
     }
 }
 
@@ -514,6 +516,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    tool_uploads (tool_id) {
+        tool_id -> Text,
+        account_id -> Uuid,
+        content_sha256 -> Text,
+        upload_key -> Text,
+    }
+}
+
+diesel::table! {
     transfers (id) {
         id -> Uuid,
         code -> Text,
@@ -550,6 +561,7 @@ diesel::table! {
 }
 
 diesel::joinable!(api_keys -> accounts (account_id));
+diesel::joinable!(api_keys -> machines (machine_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
 diesel::joinable!(challenges -> accounts (account_id));
@@ -592,6 +604,7 @@ diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
@@ -627,6 +640,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     runs,
     session_cookies,
     sessions,
+    tool_uploads,
     transfers,
     users,
     workload_spans,

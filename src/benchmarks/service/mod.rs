@@ -11,6 +11,7 @@ mod remeasure;
 mod reverify;
 mod review;
 mod staleness;
+mod tool;
 mod upload;
 
 pub use super::{
@@ -28,6 +29,7 @@ pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
 pub use reverify::{Reverification, has_runs_of_other_rules};
 pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, owner_of, review};
 pub use staleness::{note_listed_engines, note_machine};
+pub use tool::{BenchDocument, BenchLogin, BenchRun, bench_upload, upload_token_create, whoami};
 pub use upload::upload;
 
 use std::io::{Read, Write};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     super::{
@@ -16,7 +16,7 @@ use super::{
         history::{self, Doer, Event},
         json::Unreadable,
         matrix::{CellStatus, Matrix},
-        model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, UploadFields},
+        model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields},
         quantization::Quantization,
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
@@ -46,12 +46,26 @@ const CLAIM_MEMBERS: [(&str, &[&str]); 3] = [
 ];
 
 /// The upload as far as it can be read without the database.
-struct Incoming {
-    fields: UploadFields,
-    claim: Claim,
-    document: Value,
-    original: Vec<u8>,
-    original_sha256: String,
+pub(super) struct Incoming {
+    pub fields: UploadFields,
+    pub claim: Claim,
+    pub document: Value,
+    pub original: Vec<u8>,
+    pub original_sha256: String,
+    /// Where the document stands in the body, for pointers.
+    pub document_pointer: &'static str,
+}
+
+/// A run that is stored now.
+pub(super) struct Taken {
+    pub view: RunView,
+    /// It was not there before.
+    pub is_new: bool,
+}
+
+/// Waits for the right to judge a document.
+pub(super) async fn judge() -> Result<SemaphorePermit<'static>> {
+    JUDGES.acquire().await.map_err(Error::internal)
 }
 
 /// Takes an upload's body and returns the run with its verdict; the same upload again gives the same run.
@@ -60,12 +74,22 @@ struct Incoming {
 /// `unreadable_document` or `invalid_input` with pointers, `not_found` for a machine or challenge that is not the caller's,
 /// `challenge_used`, `challenge_expired`. A document that fails its checks is no error: its run is stored as `rejected`.
 pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> {
-    let _judge = JUDGES.acquire().await.map_err(Error::internal)?;
+    let _judge = judge().await?;
     let incoming = tokio::task::spawn_blocking(move || read_body(&body)).await.map_err(Error::internal)??;
+    let taken = take_in(ctx, caller, incoming, None).await?.ok_or_else(|| Error::internal("the run is gone"))?;
+    Ok(taken.view)
+}
+
+/// Judges and stores what was read. `tool`: an upload of the benchmark tool, whose id is taken in the same transaction; none is returned when
+/// another upload has taken it.
+pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool: Option<&ToolUpload>) -> Result<Option<Taken>> {
     let key = upload_key(caller, &incoming)?;
     let mut conn = ctx.db.conn().await?;
     if let Some(run) = queries::run_fetch_by_upload_key(&mut conn, &key).await? {
-        return read::view(&mut conn, run).await;
+        let view = read::view(&mut conn, run).await?;
+        drop(conn);
+        let is_ours = ctx.db.tx("tool_upload", async |tx| tool_upload_claim(tx, caller, tool, &key).await).await?;
+        return Ok(is_ours.then_some(Taken { view, is_new: false }));
     }
     let now = ctx.business_now(&mut conn).await?;
     let machine = fetch_machine(&mut conn, caller, &incoming.fields).await?;
@@ -78,12 +102,12 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
         max_model_len: engine_limits(ctx, machine.as_ref(), challenge.is_some()).await,
     };
     let context = context(ctx, &circumstances, challenge.as_ref(), bytes_seen, now)?;
-    let Incoming { fields, mut claim, document, original, original_sha256 } = incoming;
+    let Incoming { fields, mut claim, document, original, original_sha256, document_pointer } = incoming;
     // A run of a machine is one of its hardware, whether the uploader repeats that or not.
     claim.hardware = claim.hardware.or_else(|| circumstances.machine_hardware.clone());
     let claim = with_challenged_model(claim, challenge.as_ref())?;
     let (assessment, document_gzip, original_gzip) = tokio::task::spawn_blocking(move || {
-        let mut assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, "/document"))?;
+        let mut assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, document_pointer))?;
         let packed = gzip(&std::mem::take(&mut assessment.redacted))?;
         Ok::<_, Error>((assessment, packed, gzip(&original)?))
     })
@@ -92,10 +116,25 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
 
     let document = queries::NewDocument { redacted_gzip: &document_gzip, original_gzip: &original_gzip, original_sha256: &original_sha256 };
     let upload = Upload { ctx, caller, fields, machine, challenge, circumstances, key, now };
-    ctx.db.tx("run_upload", async |tx| upload.store(tx, &assessment, &document).await).await?;
+    let stored = ctx
+        .db
+        .tx("run_upload", async |tx| match tool_upload_claim(tx, caller, tool, &upload.key).await? {
+            true => upload.store(tx, &assessment, &document).await.map(Some),
+            false => Ok(None),
+        })
+        .await?;
+    let Some(is_new) = stored else { return Ok(None) };
     let mut conn = ctx.db.conn().await?;
     let stored = queries::run_fetch_by_upload_key(&mut conn, &upload.key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
-    read::view(&mut conn, stored).await
+    Ok(Some(Taken { view: read::view(&mut conn, stored).await?, is_new }))
+}
+
+/// Whether the run may be stored: always, but for an upload of the tool whose id is taken.
+async fn tool_upload_claim(tx: &mut Tx<'_>, caller: &Caller, tool: Option<&ToolUpload>, upload_key: &str) -> Result<bool> {
+    match tool {
+        Some(tool) => queries::tool_upload_insert(tx, caller.account_id, tool, upload_key).await,
+        None => Ok(true),
+    }
 }
 
 /// All that is known of an upload apart from its document.
@@ -111,8 +150,8 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Stores the run with what only the runs before it can say of it.
-    async fn store(&self, tx: &mut Tx<'_>, assessment: &Assessment, document: &queries::NewDocument<'_>) -> Result<()> {
+    /// Stores the run with what only the runs before it can say of it; false when it is there already.
+    async fn store(&self, tx: &mut Tx<'_>, assessment: &Assessment, document: &queries::NewDocument<'_>) -> Result<bool> {
         // One newcomer at a time: of two copies that come at once one must see the other.
         queries::copies_lock(tx).await?;
         let newcomer = Newcomer { run: RunId::new(), account: self.caller.account_id, machine: self.machine.as_ref().map(|m| m.id) };
@@ -120,7 +159,8 @@ impl Upload<'_> {
         let assessment = assessment.clone().with_findings(findings);
         let run = self.row(newcomer.run, &assessment)?;
         let cells = cells(run.id, &assessment.matrix);
-        if queries::run_insert(tx, &run, document, &cells, &copies::marks(&assessment)).await? {
+        let is_new = queries::run_insert(tx, &run, document, &cells, &copies::marks(&assessment)).await?;
+        if is_new {
             use_challenge(tx, self.challenge.as_ref(), self.now).await?;
             history::append(tx, run.id, Doer::caller(self.caller), &Event::Uploaded, self.now).await?;
             let ruling = Event::Verdict {
@@ -131,7 +171,7 @@ impl Upload<'_> {
             history::append(tx, run.id, Doer::SYSTEM, &ruling, self.now).await?;
             staleness::note_document(self.ctx, tx, &run, self.now).await?;
         }
-        Ok(())
+        Ok(is_new)
     }
 
     fn row(&self, id: RunId, assessment: &Assessment) -> Result<Run> {
@@ -182,7 +222,7 @@ impl Upload<'_> {
     }
 }
 
-fn unreadable(fault: &Unreadable, prefix: &str) -> Error {
+pub(super) fn unreadable(fault: &Unreadable, prefix: &str) -> Error {
     let pointer = format!("{prefix}{}", fault.pointer);
     Error::new(Code::UnreadableDocument, fault.detail.clone()).with_fields(vec![FieldError::new(
         pointer,
@@ -220,7 +260,7 @@ fn read_body(body: &[u8]) -> Result<Incoming> {
     }
     let original = body.get(document_span).unwrap_or_default().to_vec();
     let original_sha256 = sha256_hex(&original);
-    Ok(Incoming { fields, claim, document, original, original_sha256 })
+    Ok(Incoming { fields, claim, document, original, original_sha256, document_pointer: "/document" })
 }
 
 fn unknown_members(fields: &Map<String, Value>) -> Vec<FieldError> {

@@ -17,6 +17,7 @@ mod physical;
 mod redaction;
 mod reference;
 mod reverify;
+mod uploads;
 
 use std::path::{Path, PathBuf};
 
