@@ -19,6 +19,10 @@ const BUSY_WAIT: Duration = Duration::from_secs(2);
 const BUSY_WAIT_MIN: Duration = Duration::from_millis(100);
 /// For one token: a long prompt on a slow machine takes minutes.
 const ANSWER_MAX: Duration = Duration::from_secs(1_800);
+/// How often a request whose connection broke before any answer is sent again.
+const REUSE_TRIES: u32 = 2;
+/// What takes longer is no connection that was closed before.
+const REUSE_WITHIN: Duration = Duration::from_secs(1);
 /// The body ends with `[DONE]`; read to its end the connection serves the next request.
 const END_WAIT: Duration = Duration::from_millis(20);
 
@@ -137,10 +141,21 @@ async fn run(
     mut on_tokens: impl FnMut(u64),
     mut record: StreamRecord,
 ) -> StreamRecord {
-    let opened = tokio::select! {
-        biased;
-        () = stop.cancelled() => return record,
-        opened = client.chat(target, body, true) => opened,
+    let mut tries_left = REUSE_TRIES;
+    let opened = loop {
+        let opened = tokio::select! {
+            biased;
+            () = stop.cancelled() => return record,
+            opened = client.chat(target, body.clone(), true) => opened,
+        };
+        match opened {
+            // Some servers close a connection after an answer without saying so: then the next request on it is lost, and nobody to blame.
+            Err(error) if error.code() == Code::EngineUnreachable && tries_left > 0 && record.started.elapsed() < REUSE_WITHIN => {
+                tries_left -= 1;
+            }
+            opened => break opened,
+        }
+        record.started = monotonic();
     };
     match opened {
         Ok(response) if response.status == 200 => read(response.body, &mut record, stop, &mut on_tokens).await,

@@ -9,6 +9,8 @@ use rigmark::engines::{EngineAddress, EngineClient, Target};
 use rigmark::measure::matrix::{MatrixOutcome, MatrixPlan, Progress, run_matrix};
 use rigmark::measure::stream::{request_body, run_request};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::client::rigmark;
@@ -112,6 +114,27 @@ async fn a_connection_whose_stream_has_ended_serves_the_next_request() {
         assert_eq!((record.tokens(), record.error), (1, None));
     }
     assert_eq!(server.connections.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_without_a_word_costs_no_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = target(&format!("http://{}", listener.local_addr().unwrap()));
+    let mut server = tokio::task::JoinSet::new();
+    server.spawn(async move {
+        let mut bytes = [0; 4_096];
+        while let Ok((mut socket, _)) = listener.accept().await {
+            // One answer a connection; the next request on it is read and dropped.
+            if matches!(socket.read(&mut bytes).await, Ok(1..)) && socket.write_all(&stream(&one(5, 0), 1_000, true)).await.is_ok() {
+                let _dropped = socket.read(&mut bytes).await;
+            }
+        }
+    });
+    let client = EngineClient::new().unwrap();
+    for _ in 0..3 {
+        let record = run_request(&client, &target, request_body("m", "hello", 1), &CancellationToken::new(), |_| ()).await;
+        assert_eq!((record.tokens(), record.error), (1, None));
+    }
 }
 
 #[tokio::test]
