@@ -20,7 +20,7 @@ use anyhow::{Context as _, Result, ensure};
 use rigmark::{
     engines::{EngineAddress, EngineClient, Target},
     measure::{
-        cell::{CellPlan, CellRecord, run_cell},
+        cell::{CellPlan, CellRecord, rest, run_cell},
         inspect::EngineKind,
         stats::percentile,
         stream::request_body,
@@ -46,7 +46,7 @@ fn main() -> Result<()> {
         return Ok(());
     }
     // As the command has it.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().on_thread_park(rest).enable_all().build()?;
     runtime.block_on(async {
         let signal = tokio::signal::ctrl_c();
         tokio::select! {

@@ -108,8 +108,12 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Migrate(args) => block_on(migrate::run(args)),
         Command::Openapi(args) => openapi::run(&args),
         Command::Verify(args) => verify::run(&args),
-        // One thread: waking others for each token would cost more CPU time than reading it.
-        Command::Measure(args) => block_on_with(Builder::new_current_thread(), measure::run(*args)),
+        Command::Measure(args) => {
+            // Waking other threads for each token would cost more CPU time than reading it.
+            let mut one_thread = Builder::new_current_thread();
+            one_thread.on_thread_park(crate::measure::cell::rest);
+            block_on_with(one_thread, measure::run(*args))
+        }
         Command::SimulateEngine(args) => block_on(simulate_engine::run(args)),
     }
 }
