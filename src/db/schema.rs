@@ -27,6 +27,8 @@ diesel::table! {
         expires_at -> Nullable<Timestamptz>,
         revoked_at -> Nullable<Timestamptz>,
         last_used_at -> Nullable<Timestamptz>,
+        kind -> Text,
+        machine_id -> Nullable<Uuid>,
     }
 }
 
@@ -391,6 +393,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    reverify_passes (id) {
+        id -> Int8,
+        rules_version -> Text,
+        runs_total -> Int8,
+        runs_done -> Int8,
+        runs_changed -> Int8,
+        runs_unreadable -> Int8,
+        last_run_id -> Nullable<Uuid>,
+        begun_at -> Timestamptz,
+        finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     run_cells (run_id, context_tokens, concurrency) {
         run_id -> Uuid,
         context_tokens -> Int4,
@@ -410,6 +426,18 @@ diesel::table! {
         redacted_gzip -> Bytea,
         original_gzip -> Bytea,
         original_sha256 -> Text,
+    }
+}
+
+diesel::table! {
+    run_events (sequence) {
+        sequence -> Int8,
+        run_id -> Uuid,
+        at -> Timestamptz,
+        kind -> Text,
+        account_id -> Nullable<Uuid>,
+        user_id -> Nullable<Uuid>,
+        details -> Jsonb,
     }
 }
 
@@ -468,6 +496,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    session_cookies (token_sha256) {
+        token_sha256 -> Bytea,
+        session_id -> Uuid,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     sessions (id) {
         id -> Uuid,
         user_id -> Uuid,
@@ -475,6 +512,15 @@ diesel::table! {
         last_used_at -> Timestamptz,
         ended_at -> Nullable<Timestamptz>,
         end_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    tool_uploads (tool_id) {
+        tool_id -> Text,
+        account_id -> Uuid,
+        content_sha256 -> Text,
+        upload_key -> Text,
     }
 }
 
@@ -515,6 +561,7 @@ diesel::table! {
 }
 
 diesel::joinable!(api_keys -> accounts (account_id));
+diesel::joinable!(api_keys -> machines (machine_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
 diesel::joinable!(challenges -> accounts (account_id));
@@ -548,13 +595,16 @@ diesel::joinable!(rentals -> machines (machine_id));
 diesel::joinable!(rentals -> runs (run_id));
 diesel::joinable!(run_cells -> runs (run_id));
 diesel::joinable!(run_documents -> runs (run_id));
+diesel::joinable!(run_events -> runs (run_id));
 diesel::joinable!(run_marks -> runs (run_id));
 diesel::joinable!(run_standings -> runs (run_id));
 diesel::joinable!(runs -> challenges (challenge_id));
 diesel::joinable!(runs -> hardware_models (hardware_slug));
 diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
+diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
@@ -584,10 +634,13 @@ diesel::allow_tables_to_appear_in_same_query! {
     rentals,
     run_cells,
     run_documents,
+    run_events,
     run_marks,
     run_standings,
     runs,
+    session_cookies,
     sessions,
+    tool_uploads,
     transfers,
     users,
     workload_spans,

@@ -25,4 +25,5 @@ mod measure;
 mod pages;
 mod remeasure;
 mod rentals;
+mod review;
 mod web;

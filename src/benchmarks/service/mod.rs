@@ -2,20 +2,34 @@
 
 mod calculator;
 mod challenges;
+mod copies;
+mod history;
 mod measuring;
+mod queue;
 mod read;
 mod remeasure;
+mod reverify;
 mod review;
 mod staleness;
+mod tool;
 mod upload;
 
-pub use super::queries::{RunPlace, RunSort};
+pub use super::{
+    queries::{RunPlace, RunSort},
+    review::model::{
+        ComparedCell, ExplainedFinding, ReviewCause, ReviewPlace, ReviewQueueItem, ReviewQueueQuery, ReviewView, SimilarRun, SimilarRuns,
+    },
+};
 pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
+pub use history::{RunHistoryQuery, history, newest_events};
+pub use queue::{original, review_queue, review_show, similar};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
-pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
+pub use reverify::{Reverification, has_runs_of_other_rules};
+pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, owner_of, review};
 pub use staleness::{note_listed_engines, note_machine};
+pub use tool::{BenchDocument, BenchLogin, BenchRun, bench_upload, upload_token_create, whoami};
 pub use upload::upload;
 
 use std::io::{Read, Write};

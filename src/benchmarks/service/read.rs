@@ -12,6 +12,7 @@ use super::{
         verdict::Verdict,
     },
     gunzip,
+    history::newest_events,
 };
 use crate::{
     base::{
@@ -110,7 +111,7 @@ async fn filter(conn: &mut Conn, query: &RunListQuery) -> Result<RunFilter> {
     })
 }
 
-async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryView>> {
+pub(super) async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryView>> {
     let accounts: Vec<AccountId> = rows.iter().map(|r| r.account_id).collect();
     let handles = identity::service::account_summaries(conn, &accounts).await?;
     rows.into_iter()
@@ -140,7 +141,7 @@ async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryV
         .collect()
 }
 
-fn verdict(text: &str) -> Result<Verdict> {
+pub(super) fn verdict(text: &str) -> Result<Verdict> {
     match text {
         "verified" => Ok(Verdict::Verified),
         "needs_review" => Ok(Verdict::NeedsReview),
@@ -188,7 +189,8 @@ pub async fn fetch_with_related(ctx: &Ctx, id: RunId) -> Result<RunWithRelated> 
         concurrency: cell.and_then(|cell| i32::try_from(cell.concurrency).ok()).unwrap_or(1),
     };
     let related = queries::run_list_related(&mut conn, &filter, RELATED_MAX).await?;
-    Ok(RunWithRelated { run, quantization, related })
+    let history = newest_events(&mut conn, id).await?;
+    Ok(RunWithRelated { run, quantization, related, history })
 }
 
 /// The redacted document: the very bytes that `document_sha256` and the verdict stand on.

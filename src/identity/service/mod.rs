@@ -1,6 +1,7 @@
 //! Use cases, a file for each group; what other domains call stands in `accounts`.
 
 mod accounts;
+mod cookies;
 mod invitations;
 mod keys;
 mod mailed;
@@ -10,13 +11,16 @@ mod registration;
 mod sessions;
 
 pub use accounts::{
-    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, create_organization,
-    create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until, update_own_account,
+    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, belongs_to,
+    create_organization, create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until,
+    update_own_account,
 };
+pub(super) use cookies::of_cookie;
+pub use cookies::{TypedName, sign_in, sign_out, typed_name};
 pub use invitations::{
     CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,
 };
-pub use keys::{CreateKey, api_keys, create_key, revoke_key};
+pub use keys::{CreateKey, CreateUploadToken, api_keys, create_key, create_upload_token, revoke_key, revoke_upload_token, upload_tokens};
 pub use mailed::{ConfirmEmail, confirm_email, notify, request_confirmation, sweep};
 pub use organizations::{
     CreateOrganization, SetRole, UpdateOrganization, found_organization, members, organization, organizations, remove_member,

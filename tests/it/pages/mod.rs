@@ -1,7 +1,8 @@
 //! Pages as a browser gets them: the run that the published page shows, the market, what every page promises.
 
+mod benchmarks;
 mod crawl;
-mod html;
+pub mod html;
 mod market;
 mod messages;
 mod run;
@@ -9,7 +10,7 @@ mod toolkit;
 
 use serde_json::{Value, json};
 
-use crate::benchmarks;
+use crate::benchmarks as documents;
 use crate::support::TestApp;
 use crate::support::http::{Answer, Http};
 
@@ -22,8 +23,8 @@ async fn uploader(app: &TestApp) -> Http {
 
 /// The reference run with these members changed; its id.
 async fn upload(app: &TestApp, changes: &[(&str, Value)]) -> String {
-    let mut body: Value = serde_json::from_slice(&benchmarks::bytes("reference-run.meta.json")).unwrap();
-    body["document"] = serde_json::from_slice(&benchmarks::bytes("reference-run.json")).unwrap();
+    let mut body: Value = serde_json::from_slice(&documents::bytes("reference-run.meta.json")).unwrap();
+    body["document"] = serde_json::from_slice(&documents::bytes("reference-run.json")).unwrap();
     for (pointer, value) in changes {
         match body.pointer_mut(pointer) {
             Some(member) => *member = value.clone(),
@@ -42,7 +43,7 @@ async fn page(app: &TestApp, path: &str, status: u16) -> Answer {
 }
 
 /// What a reader sees, words apart by one space: tags and what is for screen readers only are gone, references resolved.
-fn text(html: &str) -> String {
+pub fn text(html: &str) -> String {
     let body = html.split_once("<body>").map_or(html, |(_, body)| body);
     let mut out = String::new();
     let mut rest = body;
