@@ -20,6 +20,7 @@ pub mod staleness;
 pub mod verdict;
 
 pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, is_near_duplicate, measured_cells};
+pub use boards::{LeaderboardOffer, LeaderboardQuery, LeaderboardRow, Metric, Place, Ranking};
 pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Profile, draw, measure_command, tool_command};
 pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
 pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
@@ -31,10 +32,13 @@ pub use pages::{Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, St
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;
+pub mod boards;
 pub mod jobs;
+pub mod methods;
 pub mod model;
 pub mod pages;
 mod queries;
+pub mod reports;
 pub mod service;
 
 /// Kind of the job that tells of a run whose verdict, level, visibility or freshness changed. Its payload is [`model::RunChanged`].

@@ -45,6 +45,13 @@ impl EvidenceLevel {
             Self::Remeasured => "remeasured",
         }
     }
+
+    /// # Errors
+    /// `internal` for a word that this program does not know.
+    pub fn parse(text: &str) -> Result<Self> {
+        let all = [Self::Reported, Self::Document, Self::Challenged, Self::Remeasured];
+        all.into_iter().find(|level| level.as_str() == text).ok_or_else(|| Error::internal(format!("evidence level {text}")))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -106,6 +113,8 @@ pub struct Run {
     pub hardware_slug: Option<String>,
     pub gpu_count: Option<i32>,
     pub engine_name: Option<String>,
+    /// None where the launch command names none.
+    pub kv_cache_dtype: Option<String>,
     pub title: String,
     pub summary: String,
     pub detail: JsonText,

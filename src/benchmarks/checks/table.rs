@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Severity;
+
 /// Groups of evidence.md: exact arithmetic, tolerances, the physics of the hardware, and what surrounds the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -23,6 +25,17 @@ pub enum Group {
     Challenge,
     /// Copies of other runs.
     Duplicate,
+}
+
+impl Group {
+    /// The worst that a check of the group says of a document, where a broken exact relation counts as `exact`.
+    pub const fn severity_max(self, exact: Severity) -> Severity {
+        match self {
+            Self::Exact | Self::Structure => exact,
+            Self::Challenge => Severity::Error,
+            Self::Tolerance | Self::Physical | Self::Document | Self::Hardware | Self::Duplicate => Severity::Suspicious,
+        }
+    }
 }
 
 /// One row.

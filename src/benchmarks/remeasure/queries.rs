@@ -112,16 +112,23 @@ pub async fn run_lock(tx: &mut Tx<'_>, id: RunId) -> Result<Option<Run>> {
     Ok(runs::table.find(id.uuid()).select(Run::as_select()).for_no_key_update().first(&mut **tx).await.optional()?)
 }
 
-/// The server's own measurement agreed: the strongest level, and the dispute that began with this run is over for all that it took along.
-pub async fn run_note_agreed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> Result<()> {
+#[derive(QueryableByName)]
+struct RunIdRow {
+    #[diesel(sql_type = sql_types::Uuid)]
+    run_id: RunId,
+}
+
+/// The server's own measurement agreed: the strongest level, and the dispute that began with this run is over for all that it took along, which
+/// are returned.
+pub async fn run_note_agreed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> Result<Vec<RunId>> {
     diesel::update(runs::table.find(run.id.uuid())).set(runs::evidence_level.eq("remeasured")).execute(&mut **tx).await?;
-    diesel::sql_query(
+    let freed: Vec<RunIdRow> = diesel::sql_query(
         "UPDATE run_standings s SET disputed_at = NULL FROM runs r, run_standings own
-         WHERE r.id = s.run_id AND r.machine_id = $2 AND own.run_id = $1 AND s.disputed_at = own.disputed_at",
+         WHERE r.id = s.run_id AND r.machine_id = $2 AND own.run_id = $1 AND s.disputed_at = own.disputed_at RETURNING s.run_id",
     )
     .bind::<sql_types::Uuid, _>(run.id)
     .bind::<sql_types::Nullable<sql_types::Uuid>, _>(run.machine_id)
-    .execute(&mut **tx)
+    .load(&mut **tx)
     .await?;
     let agreed = run_standings::remeasured_at.eq(now);
     diesel::insert_into(run_standings::table)
@@ -131,28 +138,30 @@ pub async fn run_note_agreed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> 
         .set(agreed)
         .execute(&mut **tx)
         .await?;
-    Ok(())
+    Ok(freed.into_iter().map(|row| row.run_id).collect())
 }
 
-/// The server's own measurement disagreed: neither this run nor an older one of the machine backs anything, and it is not re-measured any more.
-pub async fn run_note_disputed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> Result<()> {
-    diesel::sql_query(
+/// The server's own measurement disagreed: neither this run nor an older one of the machine backs anything, and it is not re-measured any more. They
+/// are returned.
+pub async fn run_note_disputed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> Result<Vec<RunId>> {
+    let disputed: Vec<RunIdRow> = diesel::sql_query(
         "INSERT INTO run_standings (run_id, disputed_at)
          SELECT id, $3 FROM runs WHERE id = $1 OR (machine_id = $2 AND created_at <= $4 AND status = 'verified')
-         ON CONFLICT (run_id) DO UPDATE SET disputed_at = coalesce(run_standings.disputed_at, excluded.disputed_at)",
+         ON CONFLICT (run_id) DO UPDATE SET disputed_at = coalesce(run_standings.disputed_at, excluded.disputed_at)
+         RETURNING run_standings.run_id",
     )
     .bind::<sql_types::Uuid, _>(run.id)
     .bind::<sql_types::Nullable<sql_types::Uuid>, _>(run.machine_id)
     .bind::<sql_types::Timestamptz, _>(now)
     .bind::<sql_types::Timestamptz, _>(run.created_at)
-    .execute(&mut **tx)
+    .load(&mut **tx)
     .await?;
     let level = if run.challenge_id.is_some() { "challenged" } else { "document" };
     diesel::update(runs::table.find(run.id.uuid()).filter(runs::evidence_level.eq("remeasured")))
         .set(runs::evidence_level.eq(level))
         .execute(&mut **tx)
         .await?;
-    Ok(())
+    Ok(disputed.into_iter().map(|row| row.run_id).collect())
 }
 
 /// Into the review queue.

@@ -1,19 +1,23 @@
 //! What can be done with challenges and runs. Each function is one use case.
 
+mod boards;
 mod calculator;
 mod challenges;
 mod measuring;
 mod read;
 mod remeasure;
+mod reports;
 mod review;
 mod staleness;
 mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
+pub use boards::{hardware_page, hardware_with_runs, leaderboard, model_page, models_with_runs, publisher_page, publishers};
 pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
+pub use reports::{CreateReport, ReportListQuery, report_create, report_delete, report_fetch, report_list};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use staleness::{note_listed_engines, note_machine};
 pub use upload::upload;

@@ -5,18 +5,17 @@ use utoipa::ToSchema;
 
 use super::{
     super::{
-        RUN_CHANGED,
-        model::{RunChanged, RunSummaryView, RunView},
+        model::{RunSummaryView, RunView},
         queries::{self, RunPlace},
         verdict::Verdict,
     },
     RunListQuery,
+    remeasure::run_changed,
 };
 use crate::{
     base::{Code, Error, Result, id::RunId},
     ctx::Ctx,
     identity::{self, Act, By, Caller},
-    jobs::{self, Job},
     web::Limit,
 };
 
@@ -90,9 +89,7 @@ pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewReq
                 at: now,
             };
             identity::audit(tx, act).await?;
-            let payload = serde_json::to_value(RunChanged { run_id: id }).map_err(Error::internal)?;
-            let job = Job { kind: RUN_CHANGED, payload, dedupe_key: Some(id.to_string()), run_at: wall_now };
-            jobs::enqueue(tx, job).await
+            run_changed(tx, id, wall_now).await
         })
         .await?;
     super::fetch(ctx, id).await

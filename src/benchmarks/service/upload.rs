@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use super::{
     super::{
         assess::{assess_value, device_finding, duplicate_finding},
+        boards,
         challenge::AnswerFacts,
         checks::Finding,
         claim::{Claim, ClaimedHardware, ClaimedModel},
@@ -17,7 +18,7 @@ use super::{
         json::Unreadable,
         matrix::{CellStatus, Matrix},
         model::{Challenge, EvidenceLevel, Run, RunCell, RunDetail, RunView, UploadFields},
-        quantization::Quantization,
+        quantization::{Quantization, kv_cache_of_command},
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
@@ -98,6 +99,7 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
             if queries::run_insert(tx, &run, &document, &cells, &marks).await? {
                 use_challenge(tx, challenge.as_ref(), now).await?;
                 staleness::note_document(ctx, tx, &run, now).await?;
+                boards::run_changed(tx, run.id).await?;
             }
             Ok(())
         })
@@ -370,6 +372,7 @@ fn row(
         hardware_slug,
         gpu_count,
         engine_name: claim.engine.as_ref().map(|e| e.name.clone()).or_else(|| assessment.run.engine.clone()),
+        kv_cache_dtype: claim.launch_command.as_deref().and_then(kv_cache_of_command),
         title: assessment.title.clone(),
         summary: [assessment.engine_summary.as_str(), assessment.matrix_summary.as_str()]
             .into_iter()

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     base::Result,
-    db::{Bind, Conn, Shapes, Statement},
+    db::{Bind, Conn, Draft, Shapes, Statement},
 };
 
 /// A listing of a page, the cell that answers the workload, and its place in the order.
@@ -59,26 +59,6 @@ impl CellColumns {
             ttft_ms: self.ttft_ms,
             cold_ttft_ms: self.cold_ttft_ms,
         })
-    }
-}
-
-/// SQL text under construction, with its parameters.
-#[derive(Default)]
-struct Draft {
-    conditions: Vec<String>,
-    binds: Vec<Bind>,
-}
-
-impl Draft {
-    fn bind(&mut self, value: Bind) -> String {
-        self.binds.push(value);
-        format!("${}", self.binds.len())
-    }
-    fn and(&mut self, condition: impl Into<String>) {
-        self.conditions.push(condition.into());
-    }
-    fn conditions(&self) -> String {
-        self.conditions.join(" AND ")
     }
 }
 
