@@ -27,7 +27,7 @@ pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
 pub use document::{Envelope, read_envelope, read_value};
 pub use jobs::{EngineIdentity, Remeasure, RemeasureHandler};
 pub use json::{Unreadable, UnreadableCode};
-pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch, comparison_cell};
+pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch, comparison_cell, comparison_cell_sql};
 pub use pages::{Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, StatusMark, cell_name};
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};

@@ -64,8 +64,9 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
     let incoming = tokio::task::spawn_blocking(move || read_body(&body)).await.map_err(Error::internal)??;
     let key = upload_key(caller, &incoming)?;
     let mut conn = ctx.db.conn().await?;
-    if let Some(run) = queries::run_fetch_by_upload_key(&mut conn, &key).await? {
-        return read::view(&mut conn, run).await;
+    if let Some(run) = queries::run_id_by_upload_key(&mut conn, &key).await? {
+        drop(conn);
+        return read::fetch(ctx, run).await;
     }
     let now = ctx.business_now(&mut conn).await?;
     let machine = fetch_machine(&mut conn, caller, &incoming.fields).await?;
@@ -105,8 +106,9 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
         })
         .await?;
     let mut conn = ctx.db.conn().await?;
-    let stored = queries::run_fetch_by_upload_key(&mut conn, &key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
-    read::view(&mut conn, stored).await
+    let stored = queries::run_id_by_upload_key(&mut conn, &key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
+    drop(conn);
+    read::fetch(ctx, stored).await
 }
 
 fn unreadable(fault: &Unreadable, prefix: &str) -> Error {

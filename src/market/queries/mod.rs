@@ -2,11 +2,13 @@
 
 mod details;
 mod evidence;
+mod run_page;
 mod search;
 mod values;
 
 pub use details::{listing_details, listing_list_own, run_list_of_machine};
 pub use evidence::{listing_list_of_run, listing_list_to_reassess, listing_mark_silent, listing_next_due};
+pub use run_page::run_offers;
 pub use search::{Found, listing_counts, listing_search};
 pub use values::{ValueRow, value_list};
 

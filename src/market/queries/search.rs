@@ -24,7 +24,7 @@ pub struct Found {
     pub position: Position,
 }
 
-type CellSql = (
+pub(super) type CellSql = (
     sql::Nullable<sql::Integer>,
     sql::Nullable<sql::Integer>,
     sql::Nullable<sql::Double>,
@@ -42,7 +42,7 @@ struct FoundRow {
 }
 
 #[derive(Queryable)]
-struct CellColumns {
+pub(super) struct CellColumns {
     context_tokens: Option<i32>,
     concurrency: Option<i32>,
     total: Option<f64>,
@@ -51,7 +51,7 @@ struct CellColumns {
 }
 
 impl CellColumns {
-    fn cell(self) -> Option<MeasuredCell> {
+    pub(super) fn cell(self) -> Option<MeasuredCell> {
         Some(MeasuredCell {
             context_tokens: self.context_tokens?,
             concurrency: self.concurrency?,
