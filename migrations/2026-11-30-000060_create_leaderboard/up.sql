@@ -1,18 +1,14 @@
 ALTER TABLE runs ADD COLUMN kv_cache_dtype text;
 COMMENT ON COLUMN runs.kv_cache_dtype IS 'As the launch command names it, in one spelling; null where it names none, which is the engine''s own choice.';
 
--- The runs that are counted together.
-CREATE INDEX runs_series ON runs (hardware_slug, coalesce(model_slug, model_name), quantization, gpu_count, coalesce(kv_cache_dtype, 'auto'))
-    WHERE status = 'verified' AND visibility = 'public';
-
 CREATE TABLE board_series (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    model text COLLATE "C" NOT NULL,
-    quantization text COLLATE "C" NOT NULL,
-    kv_cache_dtype text COLLATE "C" NOT NULL,
-    hardware_slug text COLLATE "C" NOT NULL REFERENCES hardware_models (slug),
+    model text NOT NULL,
+    quantization text NOT NULL,
+    kv_cache_dtype text NOT NULL,
+    hardware_slug text NOT NULL REFERENCES hardware_models (slug),
     gpu_count integer NOT NULL,
-    publisher text COLLATE "C",
+    publisher text,
     run_count integer NOT NULL DEFAULT 0,
     UNIQUE (model, quantization, kv_cache_dtype, hardware_slug, gpu_count)
 );
@@ -27,7 +23,7 @@ CREATE TABLE run_series (
     run_id uuid PRIMARY KEY REFERENCES runs (id),
     series_id integer NOT NULL REFERENCES board_series (id)
 );
-COMMENT ON TABLE run_series IS 'Where a run was last counted, so that it leaves there when what it is said to be of changes.';
+COMMENT ON TABLE run_series IS 'Which series a run belongs to by what it is said to be of, accepted or not; none while it does not say, or nothing of the kind was accepted.';
 CREATE INDEX run_series_series ON run_series (series_id);
 
 CREATE TABLE boards (
@@ -44,8 +40,9 @@ COMMENT ON COLUMN boards.engine IS 'Empty: of any engine.';
 COMMENT ON COLUMN boards.concurrency IS '0 where the metric has none: the best over all levels, or a prompt alone.';
 
 CREATE TABLE leaderboard_entries (
-    board_id integer NOT NULL REFERENCES boards (id),
-    series_id integer NOT NULL REFERENCES board_series (id),
+    -- No foreign keys: boards and series stay, and a key costs a look-up for each of some hundred rows that a run changes.
+    board_id integer NOT NULL,
+    series_id integer NOT NULL,
     run_id uuid NOT NULL REFERENCES runs (id),
     concurrency integer NOT NULL,
     figure double precision NOT NULL,
@@ -55,12 +52,12 @@ CREATE TABLE leaderboard_entries (
     run_count integer NOT NULL,
     account_count integer NOT NULL,
     stale_run_count integer NOT NULL,
-    model text COLLATE "C" NOT NULL,
-    publisher text COLLATE "C",
-    hardware_slug text COLLATE "C" NOT NULL,
+    model text NOT NULL,
+    publisher text,
+    hardware_slug text NOT NULL,
     gpu_count integer NOT NULL,
-    quantization text COLLATE "C" NOT NULL,
-    kv_cache_dtype text COLLATE "C" NOT NULL,
+    quantization text NOT NULL,
+    kv_cache_dtype text NOT NULL,
     PRIMARY KEY (board_id, series_id)
 );
 COMMENT ON TABLE leaderboard_entries IS 'A row of a ranking: the median of what accounts measured of one series, and the run it stands on. Derived from runs, run_standings and run_cells by leaderboard_refresh alone.';
@@ -76,17 +73,13 @@ CREATE INDEX leaderboard_entries_by_model
     ON leaderboard_entries (board_id, model, sort_value, quantization, kv_cache_dtype, series_id, gpu_count, hardware_slug);
 CREATE INDEX leaderboard_entries_by_hardware
     ON leaderboard_entries (board_id, hardware_slug, sort_value, quantization, kv_cache_dtype, series_id, gpu_count, model);
-CREATE INDEX leaderboard_entries_by_publisher
-    ON leaderboard_entries (board_id, publisher, sort_value, quantization, kv_cache_dtype, series_id, gpu_count, hardware_slug);
 
 -- A run is accepted when it is verified, public and in no dispute.
 CREATE FUNCTION leaderboard_accepted(series integer) RETURNS SETOF runs LANGUAGE sql STABLE AS $$
     SELECT r.*
-    FROM board_series s
-    JOIN runs r ON r.hardware_slug = s.hardware_slug AND coalesce(r.model_slug, r.model_name) = s.model
-        AND r.quantization = s.quantization AND r.gpu_count = s.gpu_count AND coalesce(r.kv_cache_dtype, 'auto') = s.kv_cache_dtype
-    LEFT JOIN run_standings rs ON rs.run_id = r.id
-    WHERE s.id = series AND r.status = 'verified' AND r.visibility = 'public' AND r.evidence_level <> 'reported' AND rs.disputed_at IS NULL
+    FROM run_series x JOIN runs r ON r.id = x.run_id LEFT JOIN run_standings rs ON rs.run_id = r.id
+    WHERE x.series_id = series AND r.status = 'verified' AND r.visibility = 'public' AND r.evidence_level <> 'reported'
+      AND rs.disputed_at IS NULL
 $$;
 
 -- What a series has on each board. An account counts once, with the median of its

@@ -4,13 +4,13 @@ CREATE TABLE listing_values (
     concurrency integer NOT NULL,
     total_tokens_per_second double precision NOT NULL,
     rate double precision NOT NULL,
-    model text COLLATE "C" NOT NULL,
-    publisher text COLLATE "C",
-    hardware_slug text COLLATE "C" NOT NULL,
+    model text NOT NULL,
+    publisher text,
+    hardware_slug text NOT NULL,
     gpu_count integer NOT NULL,
-    quantization text COLLATE "C" NOT NULL,
-    kv_cache_dtype text COLLATE "C" NOT NULL,
-    engine text COLLATE "C" NOT NULL,
+    quantization text NOT NULL,
+    kv_cache_dtype text NOT NULL,
+    engine text NOT NULL,
     PRIMARY KEY (listing_id, context_tokens, concurrency)
 );
 COMMENT ON TABLE listing_values IS 'What a dollar buys at each valid cell of a published listing''s run, so that the leaderboard walks in that order. Derived from listings, runs and run_cells by listing_values_refresh alone.';

@@ -20,7 +20,7 @@ pub mod staleness;
 pub mod verdict;
 
 pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, is_near_duplicate, measured_cells};
-pub use boards::{LeaderboardOffer, LeaderboardQuery, LeaderboardRow, Metric, Place, Ranking};
+pub use boards::{LeaderboardOffer, LeaderboardQuery, LeaderboardRow, LeaderboardRun, Metric, Place, Ranking};
 pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Profile, draw, measure_command, tool_command};
 pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
 pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};

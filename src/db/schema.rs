@@ -621,8 +621,6 @@ diesel::joinable!(challenges -> machines (machine_id));
 diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
-diesel::joinable!(leaderboard_entries -> board_series (series_id));
-diesel::joinable!(leaderboard_entries -> boards (board_id));
 diesel::joinable!(leaderboard_entries -> runs (run_id));
 diesel::joinable!(ledger_accounts -> accounts (account_id));
 diesel::joinable!(listing_answers -> listings (listing_id));
@@ -671,7 +669,6 @@ diesel::allow_tables_to_appear_in_same_query! {
     api_keys,
     audit_events,
     board_series,
-    boards,
     challenges,
     entitlements,
     hardware_models,

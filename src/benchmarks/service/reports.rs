@@ -94,6 +94,7 @@ pub struct ReportListQuery {
     /// GPUs of the machine.
     #[param(minimum = 1)]
     pub gpu_count: Option<i32>,
+    /// Name of the engine: `vllm`.
     pub engine: Option<String>,
     /// Any spelling of a quantization.
     pub quantization: Option<String>,

@@ -280,10 +280,6 @@ fn filter(s: &mut Draft, search: &Search, now: chrono::DateTime<chrono::Utc>) {
             s.and(format!("{column} = {value}"));
         }
     }
-    if let Some(machine) = search.machine {
-        let machine = s.bind(Bind::Id(machine.uuid()));
-        s.and(format!("l.machine_id = {machine}"));
-    }
     if let Some(count) = search.gpu_count {
         let count = s.bind(Bind::Integer(count));
         s.and(format!("l.gpu_count = {count}"));

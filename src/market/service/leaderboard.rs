@@ -6,9 +6,7 @@ use super::super::{
 };
 use crate::{
     base::{Error, Money, Result},
-    benchmarks::{
-        self, LeaderboardOffer, LeaderboardQuery, LeaderboardRow, Metric, Place, Ranking, boards::LeaderboardRun, model::EvidenceLevel,
-    },
+    benchmarks::{self, LeaderboardOffer, LeaderboardQuery, LeaderboardRow, LeaderboardRun, Metric, Place, Ranking, model::EvidenceLevel},
     ctx::Ctx,
     web::cursor,
 };
