@@ -194,10 +194,8 @@ BEGIN
 END
 $$;
 
--- Everything anew, in the order of the locks: for a store that was filled by other means.
+-- Everything anew, for a store that was filled by other means: waits for all series, and computes and writes in one go.
 CREATE FUNCTION leaderboard_rebuild() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    one integer;
 BEGIN
     INSERT INTO board_series (model, quantization, kv_cache_dtype, hardware_slug, gpu_count, publisher)
     SELECT DISTINCT ON (1, 2, 3, 4, 5) coalesce(r.model_slug, r.model_name), r.quantization, coalesce(r.kv_cache_dtype, 'auto'), r.hardware_slug,
@@ -207,14 +205,28 @@ BEGIN
       AND r.quantization IS NOT NULL AND r.hardware_slug IS NOT NULL AND r.gpu_count IS NOT NULL
     ORDER BY 1, 2, 3, 4, 5
     ON CONFLICT DO NOTHING;
+    PERFORM FROM board_series s ORDER BY s.id FOR NO KEY UPDATE;
     INSERT INTO run_series AS old (run_id, series_id)
     SELECT r.id, s.id FROM runs r JOIN board_series s
         ON (s.model, s.quantization, s.kv_cache_dtype, s.hardware_slug, s.gpu_count)
          = (coalesce(r.model_slug, r.model_name), r.quantization, coalesce(r.kv_cache_dtype, 'auto'), r.hardware_slug, r.gpu_count)
     ON CONFLICT (run_id) DO UPDATE SET series_id = excluded.series_id WHERE old.series_id <> excluded.series_id;
-    FOR one IN SELECT s.id FROM board_series s ORDER BY s.id LOOP
-        PERFORM leaderboard_refresh(one);
-    END LOOP;
+    UPDATE board_series s SET run_count = found.run_count
+    FROM (SELECT o.id, (SELECT count(*) FROM leaderboard_accepted(o.id)) AS run_count FROM board_series o) found
+    WHERE found.id = s.id AND s.run_count <> found.run_count;
+    DELETE FROM leaderboard_entries;
+    INSERT INTO boards (metric, least_evidence, engine, context_tokens, concurrency)
+    SELECT DISTINCT m.metric, m.least_evidence, m.engine, m.context_tokens, m.concurrency
+    FROM board_series s CROSS JOIN LATERAL leaderboard_entries_of(s.id) m ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT DO NOTHING;
+    INSERT INTO leaderboard_entries (board_id, series_id, run_id, concurrency, figure, sort_value, lowest, highest, run_count, account_count,
+                                     stale_run_count, model, publisher, hardware_slug, gpu_count, quantization, kv_cache_dtype)
+    SELECT b.id, s.id, m.run_id, m.cell_concurrency, m.figure, m.sort_value, m.lowest, m.highest, m.run_count::integer, m.account_count::integer,
+           m.stale_run_count::integer, s.model, s.publisher, s.hardware_slug, s.gpu_count, s.quantization, s.kv_cache_dtype
+    FROM board_series s CROSS JOIN LATERAL leaderboard_entries_of(s.id) m
+    JOIN boards b ON (b.metric, b.least_evidence, b.engine, b.context_tokens, b.concurrency)
+        = (m.metric, m.least_evidence, m.engine, m.context_tokens, m.concurrency)
+    ORDER BY b.id, m.sort_value, s.quantization, s.kv_cache_dtype, s.id;
 END
 $$;
 SELECT leaderboard_rebuild();
