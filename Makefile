@@ -1,7 +1,7 @@
 # Rigmark's commands. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test bench lint fmt schema fuzz-api client-test clean reset
+.PHONY: help setup run test bench lint fmt schema fuzz fuzz-api client-test clean reset
 
 CARGO ?= cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -41,6 +41,9 @@ fmt: ## format the code
 
 schema: ## write src/db/schema.rs anew after a change of migrations/
 	@scripts/schema.sh $(TARGET_DIR) $(CARGO)
+
+fuzz: ## documents, redaction, cursors and short texts against random input; SECONDS_EACH=60, TARGET=assess,cursor,json,redaction,texts for one
+	@SECONDS_EACH="$(SECONDS_EACH)" TARGET="$(TARGET)" scripts/fuzz.sh $(TARGET_DIR) $(CARGO)
 
 fuzz-api: ## 10,000 generated requests over all operations of the API (SEED= varies them); needs PyPI the first time
 	@scripts/api/fuzz.sh $(TARGET_DIR) $(CARGO)

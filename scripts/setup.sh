@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh run     what `make run` needs: a C compiler, Rust, PostgreSQL's server programs
 #   scripts/setup.sh test    that, and what the tests need: a Redis server, curl and jq
+#   scripts/setup.sh fuzz    what the build of `make run` needs, and a C++ compiler and jq for `make fuzz`
 #   scripts/setup.sh api     what `make run` needs, and Python with venv for `make fuzz-api` and `make client-test`
 #
 # No service is started or enabled: Rigmark and its tests run servers of their own, on free ports, beside any that are there.
@@ -124,7 +125,10 @@ goal=${1:-test}
 have cc || want gcc "a C compiler and linker, for the build"
 [ -e /usr/include/stdlib.h ] || ! have apt-get || want libc6-dev "the C library's headers, for the build"
 [ -e /etc/ssl/certs/ca-certificates.crt ] || ! have apt-get || want ca-certificates "certificates, for fetching the Rust libraries"
-if [ "$goal" = test ] || [ -z "${DATABASE_URL:-}" ]; then
+if [ "$goal" = fuzz ]; then
+    have c++ || want g++ "a C++ compiler, for libFuzzer, which comes as source"
+    have jq || want jq "a JSON tool, which makes seeds of the test documents"
+elif [ "$goal" = test ] || [ -z "${DATABASE_URL:-}" ]; then
     have_postgresql || want postgresql "PostgreSQL's server programs, for the private database of Rigmark and of the tests"
 fi
 if [ "$goal" = test ]; then
@@ -138,5 +142,5 @@ if [ "$goal" = api ]; then
 fi
 [ -z "$packages" ] || install_packages
 check_rust
-[ "$goal" = run ] && [ -n "${DATABASE_URL:-}" ] || have_postgresql || fail "PostgreSQL $postgresql_min or newer is needed, and this system's package is older.
+[ "$goal" = fuzz ] || { [ "$goal" = run ] && [ -n "${DATABASE_URL:-}" ]; } || have_postgresql || fail "PostgreSQL $postgresql_min or newer is needed, and this system's package is older.
   Install a newer one and set PG_BIN_DIR to the folder of its programs \`postgres\` and \`initdb\`."

@@ -17,6 +17,7 @@ use utoipa_actix_web::AppExt;
 
 use crate::{
     base::{Error, Result, answers::Answers, clock::Clock, offload::Offload},
+    benchmarks::{self, tool},
     catalog::{self, Catalog},
     config::Config,
     ctx::{Ctx, Inner},
@@ -96,6 +97,9 @@ where
     let mut conn = ctx.db.conn().await?;
     catalog::service::load(&mut conn).await?;
     drop(conn);
+    if (parts.http || parts.workers) && benchmarks::service::has_runs_of_other_rules(&ctx).await? {
+        tracing::warn!("Some runs were judged by other rules than this program's. Run `rigmark reverify` once.");
+    }
     let server = listener.map(|listener| start_http(&ctx, listener, more)).transpose()?;
     let metrics_server = ctx.config.metrics_bind.map(|bind| start_metrics(&ctx, bind)).transpose()?;
     let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };
@@ -168,6 +172,7 @@ where
     let data = Data::new(ctx.clone());
     let paths = Data::new(Paths::of(&openapi::collected()));
     let renderers = Renderers::default().at("/v1", endpoint::api::render_error).for_browsers(html::error_page);
+    let renderers = renderers.at(tool::api::PREFIX, tool::api::render_error).at_late(tool::api::PREFIX, tool::api::error_answer);
     let renderers = html::LANGUAGES.iter().fold(renderers, |all, language| all.at(language.prefix, html::error_page));
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());

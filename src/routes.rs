@@ -83,10 +83,15 @@ fn machines_api(config: &mut ServiceConfig) {
         .service(machines::api::machine_delete); // DELETE /api/v1/machines/{id}
 }
 
-/// Challenges and runs.
+/// Challenges, runs, and the benchmark tool's uploads.
 fn benchmarks_api(config: &mut ServiceConfig) {
     config
         .service(benchmarks::boards::api::benchmark_methods) // GET /api/v1/benchmarks
+        .service(benchmarks::tool::api::bench_whoami) // GET /api/bench/whoami
+        .service(benchmarks::tool::api::bench_run_upload) // POST /api/bench/runs
+        .service(benchmarks::tool::api::upload_token_list) // GET /api/v1/upload-tokens
+        .service(benchmarks::tool::api::upload_token_create) // POST /api/v1/upload-tokens
+        .service(benchmarks::tool::api::upload_token_revoke) // DELETE /api/v1/upload-tokens/{id}
         .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
@@ -169,6 +174,7 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
         .service(market::pages::home) // GET /{lang}
         .service(market::pages::listing_page) // GET /{lang}/listings/{id}
         .service(market::pages::marketplace) // GET /{lang}/marketplace
+        .service(benchmarks::pages::benchmarks) // GET /{lang}/benchmarks
         .service(benchmarks::pages::runs) // GET /{lang}/runs
         .service(market::pages::run_page); // GET /{lang}/runs/{id}
 }

@@ -30,6 +30,7 @@ kinds! {
     /// A person or a team. The prefix shown depends on the account's kind, see [`account_text`].
     Account AccountId "acc";
     ApiKey ApiKeyId "key";
+    UploadToken UploadTokenId "upt";
     Session SessionId "ses";
     Invitation InvitationId "inv";
     Machine MachineId "mch";

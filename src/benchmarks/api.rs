@@ -1,6 +1,6 @@
 //! Challenges and runs over HTTP.
 
-use actix_web::{HttpResponse, Responder, get, http::header, post};
+use actix_web::{HttpRequest, HttpResponse, Responder, get, http::header, post};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -19,7 +19,7 @@ use crate::{
     identity::{Auth, scope},
     web::{
         AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, RawBody,
-        body::RUN_BYTES_MAX, cursor,
+        body::RUN_BYTES_MAX, cursor, rate_limit,
     },
 };
 
@@ -91,7 +91,8 @@ pub async fn remeasurement_list(
 #[utoipa::path(tag = "Runs", request_body(content = super::model::UploadBody, content_type = "application/json"),
     responses((status = 201, body = RunView), AuthProblems, InputProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
 #[post("/api/v1/matrix-runs")]
-pub async fn run_upload(auth: Auth<scope::RunsWrite>, body: RawBody<RUN_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
+pub async fn run_upload(auth: Auth<scope::RunsWrite>, body: RawBody<RUN_BYTES_MAX>, req: HttpRequest, ctx: Ctx) -> Result<impl Responder> {
+    rate_limit::charge(&ctx, &req, rate_limit::UPLOADS, &auth.caller.account_id.to_string()).await?;
     let run = service::upload(&ctx, &auth.caller, (*body.0).clone()).await?;
     Ok(HttpResponse::Created().json(run))
 }

@@ -16,6 +16,7 @@ use crate::catalog::{Catalog, HardwareMatch};
 pub(super) const TOOL_NAME: &str = "llm-inference-bench";
 const TOKENS_PER_K: u64 = 1_024;
 const MICROS: f64 = 1e6;
+const MILLIS: f64 = 1e3;
 
 /// Judges plain or gzipped bytes.
 ///
@@ -199,16 +200,10 @@ fn fingerprint(input: &Input<'_>) -> Vec<FingerprintCell> {
             concurrency: row.at.concurrency,
             output_tokens: row.raw.client_output_tokens.and_then(whole_of)?,
             measured_micros: row.raw.measurement_seconds.map(|seconds| (seconds * MICROS).round()).and_then(whole_of)?,
+            ttft_ms: row.raw.ttft.p50.map(|seconds| seconds * MILLIS).filter(|ttft| *ttft > 0.0),
         })
     };
     input.measured().filter(|row| row.at.phase == Phase::Decode).filter_map(cell).collect()
-}
-
-/// Whether two runs share the tokens-and-seconds vector in at least half of the cells of the smaller one (evidence.md 0).
-pub fn is_near_duplicate(a: &[FingerprintCell], b: &[FingerprintCell]) -> bool {
-    let smaller = a.len().min(b.len());
-    let shared = a.iter().filter(|cell| b.contains(cell)).count();
-    smaller > 0 && shared * 2 >= smaller
 }
 
 /// What the service reports when it finds a run's twin; only the newcomer gets one.
@@ -218,7 +213,7 @@ pub fn duplicate_finding(exact: bool) -> Finding {
     } else {
         Finding::suspicious(
             "near_duplicate",
-            "At least half of the cells have the tokens and seconds of another account's or machine's run.",
+            "At least half of the cells have the tokens and seconds of another account's or machine's run, or very nearly.",
         )
     }
 }

@@ -144,7 +144,7 @@ fn tools() -> Vec<KnownTool> {
 }
 
 fn severities(check: &CheckInfo) -> Vec<SeverityByVersion> {
-    let (exact, other) = (check.group.severity_max(Severity::Error), check.group.severity_max(Severity::Suspicious));
+    let (exact, other) = (check.weight.severity_max(true), check.weight.severity_max(false));
     if exact == other {
         return vec![SeverityByVersion { versions: "all".to_owned(), severity_max: exact }];
     }

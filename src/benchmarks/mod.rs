@@ -9,6 +9,7 @@ pub mod calculator;
 pub mod challenge;
 pub mod checks;
 pub mod claim;
+pub mod copies;
 pub mod document;
 pub mod json;
 pub mod log;
@@ -16,14 +17,16 @@ pub mod matrix;
 pub mod quantization;
 pub mod redact;
 pub mod remeasure;
+pub mod reverify;
 pub mod staleness;
 pub mod verdict;
 
-pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, is_near_duplicate, measured_cells};
+pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, measured_cells};
 pub use boards::{LeaderboardOffer, LeaderboardQuery, LeaderboardRow, LeaderboardRun, Metric, Place, Ranking};
 pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Profile, draw, measure_command, tool_command};
-pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity};
+pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity, Weight};
 pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
+pub use copies::is_near_duplicate;
 pub use document::{Envelope, read_envelope, read_value};
 pub use jobs::{EngineIdentity, Remeasure, RemeasureHandler};
 pub use json::{Unreadable, UnreadableCode};
@@ -40,6 +43,7 @@ pub mod pages;
 mod queries;
 pub mod reports;
 pub mod service;
+pub mod tool;
 
 /// Kind of the job that tells of a run whose verdict, level, visibility or freshness changed. Its payload is [`model::RunChanged`].
 pub const RUN_CHANGED: &str = "run_changed";

@@ -50,7 +50,8 @@ impl EvidenceLevel {
     /// `internal` for a word that this program does not know.
     pub fn parse(text: &str) -> Result<Self> {
         let all = [Self::Reported, Self::Document, Self::Challenged, Self::Remeasured];
-        all.into_iter().find(|level| level.as_str() == text).ok_or_else(|| Error::internal(format!("evidence level {text}")))
+        let found = all.into_iter().find(|level| level.as_str() == text);
+        found.ok_or_else(|| Error::internal("an evidence level that is not known"))
     }
 }
 
@@ -197,6 +198,17 @@ pub struct RunDetail {
     pub matrix: Matrix,
     pub findings: Vec<Finding>,
     pub notes: Option<String>,
+    #[serde(default)]
+    pub circumstances: Circumstances,
+}
+
+/// What surrounded a document when it came in and is written nowhere else: the rules are applied to it again with the same.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Circumstances {
+    /// As the machine was registered then.
+    pub machine_hardware: Option<ClaimedHardware>,
+    /// What the machine's engine said when it was asked.
+    pub max_model_len: Option<u64>,
 }
 
 /// Hardware as a run's page shows it.
@@ -393,8 +405,17 @@ pub struct ChallengeView {
     pub used_at: Option<DateTime<Utc>>,
 }
 
+/// What makes an upload of the benchmark tool the same as another.
+#[derive(Debug, Clone)]
+pub struct ToolUpload {
+    /// `run:` and the hash of the wrapped document's `run_id`, or `body:` and that of a plain document's content.
+    pub id: String,
+    /// Of the document as it came, whatever its spacing and the order of its keys.
+    pub content_sha256: String,
+}
+
 /// What surrounds the document in an upload. `document` itself is read apart, by the rules for documents.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UploadFields {
     pub machine_id: Option<MachineId>,

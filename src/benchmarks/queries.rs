@@ -5,8 +5,9 @@ use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
 use super::{
+    copies::{self, Newcomer},
     matrix::comparison_cell_sql,
-    model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing},
+    model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing, ToolUpload},
     verdict::Verdict,
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     },
     db::{
         Bind, Conn, Draft, KeptDsl, Shapes, Statement, Tx,
-        schema::{accounts, challenges, run_cells, run_documents, run_marks, run_standings, runs},
+        schema::{accounts, challenges, run_cells, run_documents, run_marks, run_standings, runs, tool_uploads},
     },
 };
 
@@ -108,6 +109,30 @@ pub async fn run_id_by_upload_key(conn: &mut Conn, key: &str) -> Result<Option<R
     Ok(runs::table.filter(runs::upload_key.eq(key)).select(runs::id).first(conn).await.optional()?)
 }
 
+/// Takes an id of the benchmark tool for a run that this transaction writes or that is there already; `false` when it is taken. Waits for a
+/// transaction that is about to take it.
+pub async fn tool_upload_insert(tx: &mut Tx<'_>, account: AccountId, tool: &ToolUpload, upload_key: &str) -> Result<bool> {
+    let inserted = diesel::insert_into(tool_uploads::table)
+        .values((
+            tool_uploads::tool_id.eq(&tool.id),
+            tool_uploads::account_id.eq(account.uuid()),
+            tool_uploads::content_sha256.eq(&tool.content_sha256),
+            tool_uploads::upload_key.eq(upload_key),
+        ))
+        .on_conflict(tool_uploads::tool_id)
+        .do_nothing()
+        .execute(&mut **tx)
+        .await?;
+    Ok(inserted == 1)
+}
+
+/// Who has taken an id of the benchmark tool, with what content, and the run it gave.
+pub async fn tool_upload_fetch(conn: &mut Conn, tool_id: &str) -> Result<Option<(AccountId, String, RunId, String)>> {
+    let query = tool_uploads::table.inner_join(runs::table.on(runs::upload_key.eq(tool_uploads::upload_key)));
+    let columns = (tool_uploads::account_id, tool_uploads::content_sha256, runs::id, runs::status);
+    Ok(query.filter(tool_uploads::tool_id.eq(tool_id)).select(columns).first(conn).await.optional()?)
+}
+
 pub async fn run_document_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Vec<u8>>> {
     Ok(run_documents::table.find(id.uuid()).select(run_documents::redacted_gzip).first(conn).await.optional()?)
 }
@@ -145,15 +170,22 @@ pub async fn standing_fetch(conn: &mut Conn, id: RunId) -> Result<Standing> {
     Ok(run_standings::table.find(id.uuid()).select(Standing::as_select()).first(conn).await.optional()?.unwrap_or_default())
 }
 
-/// Whether these bytes came in before, in a run that is not `upload_key`'s.
-pub async fn original_seen(conn: &mut Conn, original_sha256: &str) -> Result<bool> {
-    let query = run_documents::table.filter(run_documents::original_sha256.eq(original_sha256));
+/// Held until the transaction ends by whoever looks for copies and stores what it found.
+pub async fn copies_lock(tx: &mut Tx<'_>) -> Result<()> {
+    diesel::sql_query("SELECT pg_advisory_xact_lock(7241002)").execute(&mut **tx).await?;
+    Ok(())
+}
+
+/// Whether these bytes came in before: before `run` where one is named.
+pub async fn original_seen(conn: &mut Conn, original_sha256: &str, run: Option<RunId>) -> Result<bool> {
+    let earlier = run.unwrap_or(RunId::from_uuid(uuid::Uuid::max()));
+    let query = run_documents::table.filter(run_documents::original_sha256.eq(original_sha256)).filter(run_documents::run_id.lt(earlier));
     Ok(diesel::select(diesel::dsl::exists(query)).get_result(conn).await?)
 }
 
-/// Whether a mark of this kind and value is on any run.
-pub async fn mark_seen(conn: &mut Conn, kind: &str, value: &str) -> Result<bool> {
-    let query = run_marks::table.filter(run_marks::kind.eq(kind)).filter(run_marks::value.eq(value));
+/// Whether a mark of this kind and value is on a run before this one.
+pub async fn mark_seen(conn: &mut Conn, kind: &str, value: &str, run: RunId) -> Result<bool> {
+    let query = run_marks::table.filter(run_marks::kind.eq(kind)).filter(run_marks::value.eq(value)).filter(run_marks::run_id.lt(run));
     Ok(diesel::select(diesel::dsl::exists(query)).get_result(conn).await?)
 }
 
@@ -163,45 +195,90 @@ struct FoundRow {
     found: bool,
 }
 
-/// Whether a run of another account or another machine shares at least half of the cells of the smaller of the two (evidence.md 0). By the
-/// marks' index.
-pub async fn run_shares_half(conn: &mut Conn, cells: &[String], account: AccountId, machine: Option<MachineId>) -> Result<bool> {
-    let count = i64::try_from(cells.len()).unwrap_or(i64::MAX);
+/// Whether an earlier run of another account or another machine stands on the same document. A published one is redacted, and its redaction
+/// is itself; so a copy of it is found as well as one of the original.
+pub async fn run_of_document(conn: &mut Conn, document_sha256: &str, newcomer: &Newcomer) -> Result<bool> {
+    let earlier = runs::table.filter(runs::document_sha256.eq(document_sha256)).filter(runs::id.lt(newcomer.run));
+    let others = earlier.filter(runs::account_id.ne(newcomer.account).or(runs::machine_id.is_distinct_from(newcomer.machine)));
+    Ok(diesel::select(diesel::dsl::exists(others)).get_result(conn).await?)
+}
+
+/// Whether an earlier run of another account or another machine shares at least half of the cells of the smaller of the two (evidence.md 0).
+/// By the marks' index.
+pub async fn run_shares_half(conn: &mut Conn, prints: &[String], newcomer: &Newcomer) -> Result<bool> {
+    let count = i64::try_from(prints.len()).unwrap_or(i64::MAX);
     let row: FoundRow = diesel::sql_query(
         "SELECT EXISTS (
-             SELECT FROM (SELECT run_id, count(*) AS shared FROM run_marks WHERE kind = 'cell' AND value = ANY($1) GROUP BY run_id) m
+             SELECT FROM (SELECT run_id, count(*) AS shared FROM run_marks
+                          WHERE kind = 'cell' AND value = ANY($1) AND run_id < $5 GROUP BY run_id) m
              JOIN runs r ON r.id = m.run_id
              WHERE (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
                AND m.shared * 2 >= least($2, (SELECT count(*) FROM run_marks o WHERE o.run_id = m.run_id AND o.kind = 'cell'))
          ) AS found",
     )
-    .bind::<sql_types::Array<sql_types::Text>, _>(cells)
+    .bind::<sql_types::Array<sql_types::Text>, _>(prints)
     .bind::<sql_types::BigInt, _>(count)
-    .bind::<sql_types::Uuid, _>(account)
-    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(machine)
+    .bind::<sql_types::Uuid, _>(newcomer.account)
+    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(newcomer.machine)
+    .bind::<sql_types::Uuid, _>(newcomer.run)
     .get_result(conn)
     .await?;
     Ok(row.found)
 }
 
-/// Whether one of these marks is on a run of another account or another machine.
-pub async fn mark_seen_elsewhere(
-    conn: &mut Conn,
-    kind: &str,
-    values: &[String],
-    account: AccountId,
-    machine: Option<MachineId>,
-) -> Result<bool> {
+/// A cell that may be nearly another's: [`super::copies`].
+pub struct CloseCell {
+    pub context_tokens: i32,
+    pub concurrency: i32,
+    pub ttft_ms: f64,
+    pub prints: [String; 2],
+}
+
+/// The same for cells that are nearly another's.
+pub async fn run_shares_half_closely(conn: &mut Conn, cells: &[CloseCell], newcomer: &Newcomer) -> Result<bool> {
+    let both = || cells.iter().flat_map(|cell| cell.prints.iter().map(move |print| (cell, print)));
+    let row: FoundRow = diesel::sql_query(
+        "SELECT EXISTS (
+             SELECT FROM (
+                 SELECT m.run_id, count(DISTINCT (c.context_tokens, c.concurrency)) AS shared
+                 FROM unnest($1::text[], $2::integer[], $3::integer[], $4::double precision[]) n (print, context, concurrency, ttft)
+                 JOIN run_marks m ON m.kind = 'close_cell' AND m.value = n.print AND m.run_id < $7
+                 JOIN run_cells c ON c.run_id = m.run_id AND c.context_tokens = n.context AND c.concurrency = n.concurrency
+                 WHERE abs(c.ttft_ms - n.ttft) <= $8 * c.ttft_ms
+                 GROUP BY m.run_id) s
+             JOIN runs r ON r.id = s.run_id
+             WHERE (r.account_id <> $5 OR r.machine_id IS DISTINCT FROM $6) AND s.shared >= $9
+               AND s.shared * 2 >= least($10, (SELECT count(*) / 2 FROM run_marks o WHERE o.run_id = s.run_id AND o.kind = 'close_cell'))
+         ) AS found",
+    )
+    .bind::<sql_types::Array<sql_types::Text>, _>(both().map(|(_, print)| print.as_str()).collect::<Vec<_>>())
+    .bind::<sql_types::Array<sql_types::Integer>, _>(both().map(|(cell, _)| cell.context_tokens).collect::<Vec<_>>())
+    .bind::<sql_types::Array<sql_types::Integer>, _>(both().map(|(cell, _)| cell.concurrency).collect::<Vec<_>>())
+    .bind::<sql_types::Array<sql_types::Double>, _>(both().map(|(cell, _)| cell.ttft_ms).collect::<Vec<_>>())
+    .bind::<sql_types::Uuid, _>(newcomer.account)
+    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(newcomer.machine)
+    .bind::<sql_types::Uuid, _>(newcomer.run)
+    .bind::<sql_types::Double, _>(copies::CLOSE_TTFT_SHARE)
+    .bind::<sql_types::BigInt, _>(i64::try_from(copies::CLOSE_CELLS_MIN).unwrap_or(i64::MAX))
+    .bind::<sql_types::BigInt, _>(i64::try_from(cells.len()).unwrap_or(i64::MAX))
+    .get_result(conn)
+    .await?;
+    Ok(row.found)
+}
+
+/// Whether one of these marks is on an earlier run of another account or another machine.
+pub async fn mark_seen_elsewhere(conn: &mut Conn, kind: &str, values: &[String], newcomer: &Newcomer) -> Result<bool> {
     let row: FoundRow = diesel::sql_query(
         "SELECT EXISTS (
              SELECT FROM run_marks m JOIN runs r ON r.id = m.run_id
-             WHERE m.kind = $1 AND m.value = ANY($2) AND (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
+             WHERE m.kind = $1 AND m.value = ANY($2) AND m.run_id < $5 AND (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
          ) AS found",
     )
     .bind::<sql_types::Text, _>(kind)
     .bind::<sql_types::Array<sql_types::Text>, _>(values)
-    .bind::<sql_types::Uuid, _>(account)
-    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(machine)
+    .bind::<sql_types::Uuid, _>(newcomer.account)
+    .bind::<sql_types::Nullable<sql_types::Uuid>, _>(newcomer.machine)
+    .bind::<sql_types::Uuid, _>(newcomer.run)
     .get_result(conn)
     .await?;
     Ok(row.found)

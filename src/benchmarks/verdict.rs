@@ -13,7 +13,7 @@ use super::claim::{Claim, ClaimedHardware};
 use super::matrix::Matrix;
 
 /// The version of all rules together. A change of any check's outcome raises it; stored verdicts are then recomputed.
-pub const RULES_VERSION: &str = "2026-11-30.3";
+pub const RULES_VERSION: &str = "2026-11-30.4";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -124,7 +124,7 @@ pub struct Assessment {
     /// The redacted document in canonical bytes, and their SHA-256 in lower-case hex.
     pub redacted: Vec<u8>,
     pub document_sha256: String,
-    /// (context, concurrency, output tokens, measured microseconds) of every measured cell, for near-duplicate search.
+    /// Of every measured cell, for finding copies ([`super::copies`]).
     pub fingerprint: Vec<FingerprintCell>,
     /// The run's own random word, where the log still has it, or the wrapper's run id.
     pub nonce: Option<String>,
@@ -135,12 +135,15 @@ pub struct Assessment {
     pub wall_seconds: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// What tells one measured cell from every other.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FingerprintCell {
     pub context_tokens: u64,
     pub concurrency: u32,
     pub output_tokens: u64,
     pub measured_micros: u64,
+    /// The median.
+    pub ttft_ms: Option<f64>,
 }
 
 impl Assessment {

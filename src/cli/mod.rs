@@ -7,6 +7,7 @@ mod measure;
 mod migrate;
 mod openapi;
 mod private_database;
+mod reverify;
 mod serve;
 mod signals;
 mod simulate_engine;
@@ -57,6 +58,15 @@ enum Command {
     /// `serve`, `worker` and `demo` do so themselves when they start; this is for a deployment that migrates in a step of its own. A second
     /// one at the same time waits for the first.
     Migrate(migrate::Args),
+    /// Judge all runs again, by the rules of this program.
+    ///
+    /// To be done once after an update that changed the rules (`serve` says so in its log); the server may run meanwhile. Each run's original
+    /// document is judged in the circumstances of its upload. What an operator decided stands unless the rules find something new. Where a
+    /// verdict is another, its uploader is told and a listing that stood on it leaves the market.
+    ///
+    /// It shows how far it is, may be interrupted at any moment, and goes on from there. Without DATABASE_URL it joins the private PostgreSQL
+    /// that a `rigmark serve` on the same data directory runs. Exit status: 0 done, 1 some runs could not be judged, 130 interrupted.
+    Reverify(reverify::Args),
     /// Ask a running server whether it answers.
     ///
     /// For health checks where there is no HTTP client, as in the container. Exit status 0 when it answers, 1 when not.
@@ -105,6 +115,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Admin(args) => block_on(admin::run(args)),
         Command::Health(args) => block_on(health::run(args)),
         Command::Migrate(args) => block_on(migrate::run(args)),
+        Command::Reverify(args) => block_on(reverify::run(args)),
         Command::Openapi(args) => openapi::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Measure(args) => block_on(measure::run(*args)),

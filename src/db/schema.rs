@@ -27,6 +27,8 @@ diesel::table! {
         expires_at -> Nullable<Timestamptz>,
         revoked_at -> Nullable<Timestamptz>,
         last_used_at -> Nullable<Timestamptz>,
+        kind -> Text,
+        machine_id -> Nullable<Uuid>,
     }
 }
 
@@ -481,6 +483,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    reverify_passes (id) {
+        id -> Int8,
+        rules_version -> Text,
+        runs_total -> Int8,
+        runs_done -> Int8,
+        runs_changed -> Int8,
+        runs_unreadable -> Int8,
+        last_run_id -> Nullable<Uuid>,
+        begun_at -> Timestamptz,
+        finished_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     run_cells (run_id, context_tokens, concurrency) {
         run_id -> Uuid,
         context_tokens -> Int4,
@@ -577,6 +593,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    tool_uploads (tool_id) {
+        tool_id -> Text,
+        account_id -> Uuid,
+        content_sha256 -> Text,
+        upload_key -> Text,
+    }
+}
+
+diesel::table! {
     transfers (id) {
         id -> Uuid,
         code -> Text,
@@ -613,6 +638,7 @@ diesel::table! {
 }
 
 diesel::joinable!(api_keys -> accounts (account_id));
+diesel::joinable!(api_keys -> machines (machine_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
 diesel::joinable!(board_series -> hardware_models (hardware_slug));
@@ -661,6 +687,7 @@ diesel::joinable!(runs -> hardware_models (hardware_slug));
 diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
@@ -699,6 +726,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     run_standings,
     runs,
     sessions,
+    tool_uploads,
     transfers,
     users,
     workload_spans,

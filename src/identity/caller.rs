@@ -11,12 +11,12 @@ use super::{
         members,
     },
     scope::{Need, Role, ScopeSet},
-    token,
+    token::{self, KeyKind},
 };
 use crate::{
     base::{
         Code, Error, Result,
-        id::{AccountId, ApiKeyId, SessionId},
+        id::{AccountId, ApiKeyId, MachineId, SessionId},
     },
     ctx::Ctx,
     db::Conn,
@@ -97,6 +97,9 @@ impl Caller {
 fn unauthenticated() -> Error {
     Error::new(Code::Unauthenticated, "The access token or the API key is unknown, has expired or was revoked.")
 }
+fn no_token() -> Error {
+    Error::new(Code::Unauthenticated, "The upload token is unknown, has expired or was revoked.")
+}
 fn no_account() -> Error {
     Error::not_found("account")
 }
@@ -106,18 +109,37 @@ fn no_account() -> Error {
 /// # Errors
 /// `unauthenticated` for credentials that are not good now; `not_found` for an account that is unknown or not the caller's.
 pub async fn authenticate(ctx: &Ctx, conn: &mut Conn, secret: &str, acting_for: Option<&str>) -> Result<Caller> {
-    if secret.starts_with(token::KEY_PREFIX) {
-        let now = ctx.clock.wall_now();
-        let key = callers::key_caller(conn, KeyRef::Sha256(&token::sha256(secret)), now).await?.ok_or_else(unauthenticated)?;
-        callers::key_mark_used(conn, &key, now).await?;
-        let caller = of_key(key)?;
-        return match acting_for {
-            Some(name) if !is_handle(name, &caller.account_handle) => Err(no_account()),
-            _ => Ok(caller),
-        };
+    if secret.starts_with(KeyKind::Api.prefix()) {
+        return Ok(by_key(ctx, conn, KeyKind::Api, secret, acting_for).await?.0);
     }
     let session = token::access_token_session(&ctx.config.keys, secret, ctx.clock.wall_now()).ok_or_else(unauthenticated)?;
     of_session(ctx, conn, session, acting_for).await
+}
+
+/// Finds out whose upload token `secret` is, and the machine it is bound to.
+///
+/// # Errors
+/// As [`authenticate`].
+pub async fn authenticate_uploader(
+    ctx: &Ctx,
+    conn: &mut Conn,
+    secret: &str,
+    acting_for: Option<&str>,
+) -> Result<(Caller, Option<MachineId>)> {
+    by_key(ctx, conn, KeyKind::Upload, secret, acting_for).await
+}
+
+async fn by_key(ctx: &Ctx, conn: &mut Conn, kind: KeyKind, secret: &str, acting_for: Option<&str>) -> Result<(Caller, Option<MachineId>)> {
+    let now = ctx.clock.wall_now();
+    let found = callers::key_caller(conn, KeyRef::Sha256(kind, &token::sha256(secret)), now).await?;
+    let key = found.ok_or_else(|| if kind == KeyKind::Upload { no_token() } else { unauthenticated() })?;
+    callers::key_mark_used(conn, &key, now).await?;
+    let machine_id = key.machine_id;
+    let caller = of_key(key)?;
+    match acting_for {
+        Some(name) if !is_handle(name, &caller.account_handle) => Err(no_account()),
+        _ => Ok((caller, machine_id)),
+    }
 }
 
 /// Asks again who `caller` is now; long answers (streams) do so every second.

@@ -29,11 +29,12 @@ use actix_web::{
 };
 
 use super::{
-    caller::{Caller, authenticate},
+    caller::{Caller, authenticate, authenticate_uploader},
     scope::{self, Required},
+    token::KeyKind,
 };
 use crate::{
-    base::{Code, Error, Result},
+    base::{Code, Error, Result, id::MachineId},
     ctx::Ctx,
     web::rate_limit,
 };
@@ -59,6 +60,14 @@ pub struct MaybeAuth<S: Required = scope::Any> {
 #[derive(Debug)]
 pub struct Operator {
     pub caller: Caller,
+}
+
+/// Somebody with an upload token, for the routes of the benchmark tool: these take nothing else, and nothing else takes an upload token.
+#[derive(Debug, Clone)]
+pub struct Uploader {
+    pub caller: Caller,
+    /// What the token's runs are bound to.
+    pub machine_id: Option<MachineId>,
 }
 
 impl<S: Required> FromRequest for Auth<S> {
@@ -91,10 +100,26 @@ impl FromRequest for Operator {
     }
 }
 
+impl FromRequest for Uploader {
+    type Error = Error;
+    type Future = Ready<Result<Self>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let found = match req.extensions().get::<Identified>() {
+            Some(Identified::Uploader(uploader)) => Ok(Self::clone(uploader)),
+            Some(Identified::Stranger | Identified::Caller(_)) => Err(no_upload_token()),
+            Some(Identified::Failed(error)) => Err(error.take().unwrap_or_else(no_upload_token)),
+            None => Err(not_wrapped()),
+        };
+        ready(found.and_then(|uploader| uploader.caller.require(scope::RunsWrite::NEED).map(|()| uploader)))
+    }
+}
+
 /// What [`identify`] found.
 enum Identified {
     Stranger,
     Caller(Box<Caller>),
+    Uploader(Box<Uploader>),
     /// Why not; taken by the extractor that answers with it.
     Failed(Cell<Option<Error>>),
 }
@@ -103,9 +128,14 @@ fn identified(req: &HttpRequest) -> Result<Option<Caller>> {
     match req.extensions().get::<Identified>() {
         Some(Identified::Stranger) => Ok(None),
         Some(Identified::Caller(caller)) => Ok(Some(Caller::clone(caller))),
+        Some(Identified::Uploader(_)) => Err(Error::new(Code::Unauthenticated, "An upload token opens only the benchmark tool's uploads.")),
         Some(Identified::Failed(error)) => Err(error.take().unwrap_or_else(no_credentials)),
-        None => Err(Error::internal("the app does not wrap identity::extract::identify")),
+        None => Err(not_wrapped()),
     }
+}
+
+fn not_wrapped() -> Error {
+    Error::internal("the app does not wrap identity::extract::identify")
 }
 
 fn somebody(req: &HttpRequest) -> Result<Caller> {
@@ -116,6 +146,10 @@ fn no_credentials() -> Error {
     Error::new(Code::Unauthenticated, "Send an access token or an API key as Authorization: Bearer.")
 }
 
+fn no_upload_token() -> Error {
+    Error::new(Code::Unauthenticated, "Send an upload token (lilb_…) as Authorization: Bearer; POST /api/v1/upload-tokens makes one.")
+}
+
 /// Finds out who calls, for the extractors; the innermost middleware. What it finds wrong is theirs to answer: a route without one (signing
 /// in, say) does not mind an expired token.
 ///
@@ -123,25 +157,32 @@ fn no_credentials() -> Error {
 /// The handler's own.
 pub async fn identify(req: ServiceRequest, next: Next<impl MessageBody>) -> Result<ServiceResponse<impl MessageBody>, ActixError> {
     let found = match find(req.request()).await {
-        Ok(None) => Identified::Stranger,
-        Ok(Some(caller)) => Identified::Caller(Box::new(caller)),
+        Ok(found) => found,
         Err(error) => Identified::Failed(Cell::new(Some(error))),
     };
     req.extensions_mut().insert(found);
     next.call(req).await
 }
 
-/// The caller, if there are credentials. The connection goes back before the handler runs.
-async fn find(req: &HttpRequest) -> Result<Option<Caller>> {
-    let Some(secret) = secret(req.headers())? else { return Ok(None) };
+/// Who calls. The connection goes back before the handler runs.
+async fn find(req: &HttpRequest) -> Result<Identified> {
+    let Some(secret) = secret(req.headers())? else { return Ok(Identified::Stranger) };
     let ctx = req.app_data::<Data<Ctx>>().ok_or_else(|| Error::internal("the app has no Ctx"))?;
     // A name that is no text is the name of no account.
     let acting_for = single(req.headers(), &ACCOUNT).map_err(|()| Error::not_found("account"))?;
     let mut conn = ctx.db.conn().await?;
-    let caller = authenticate(ctx, &mut conn, &secret, acting_for.as_deref()).await?;
+    let (found, account) = if KeyKind::of(&secret) == Some(KeyKind::Upload) {
+        let (caller, machine_id) = authenticate_uploader(ctx, &mut conn, &secret, acting_for.as_deref()).await?;
+        let account = caller.account_id;
+        (Identified::Uploader(Box::new(Uploader { caller, machine_id })), account)
+    } else {
+        let caller = authenticate(ctx, &mut conn, &secret, acting_for.as_deref()).await?;
+        let account = caller.account_id;
+        (Identified::Caller(Box::new(caller)), account)
+    };
     drop(conn);
-    rate_limit::charge(ctx, req, rate_limit::API, &caller.account_id.to_string()).await?;
-    Ok(Some(caller))
+    rate_limit::charge(ctx, req, rate_limit::API, &account.to_string()).await?;
+    Ok(found)
 }
 
 /// An access token or an API key. Pages will bring theirs in a cookie; it belongs here, after the headers, and its POST forms need a CSRF token.

@@ -1,10 +1,11 @@
-//! Accounts, members, sessions, API keys, entitlements (Pro as a fact, whoever sells it) and the audit; and the extractors that authorise.
+//! Accounts, members, sessions, API keys and upload tokens, entitlements (Pro as a fact, whoever sells it) and the audit; and the extractors that authorise.
 //!
 //! Invariants:
 //! - one namespace of handles, no two of which look alike; a closed account's row stays, without its name;
 //! - a session ends once: with it end its refresh tokens and its access tokens;
 //! - of tokens, keys and links only hashes are stored;
 //! - a key's rights are at most its maker's, now: the maker's membership and role are read at every use;
+//! - an upload token opens what takes an [`Uploader`] and nothing else, and nothing else opens that;
 //! - an organization has at least one owner;
 //! - whether an e-mail address is known shows in no answer of login, reset or (live mode) registration, nor in their work.
 //!
@@ -28,10 +29,10 @@ pub mod service;
 mod token;
 
 pub use audit::{Act, By, audit};
-pub use caller::{Actor, Caller, authenticate, caller_refresh};
+pub use caller::{Actor, Caller, authenticate, authenticate_uploader, caller_refresh};
 pub use email::Email;
-pub use extract::{Auth, MaybeAuth, Operator};
+pub use extract::{Auth, MaybeAuth, Operator, Uploader};
 pub use handle::{Handle, RESERVED as RESERVED_HANDLES};
 pub use jobs::{Cleanup, Letters};
-pub use model::{Account, AccountKind, AccountSummary};
+pub use model::{Account, AccountKind, AccountSummary, NewUploadToken, UploadTokenView};
 pub use token::ACCESS_SECONDS;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::scope::{Role, Scope, ScopeSet};
 use crate::{
     base::{
-        id::{AccountId, ApiKeyId, InvitationId, SessionId, account_text},
+        id::{AccountId, ApiKeyId, InvitationId, MachineId, SessionId, UploadTokenId, account_text},
         secret::Secret,
         shape::{AccountIdText, HandleText},
     },
@@ -142,6 +142,8 @@ pub(super) struct KeyCaller {
     pub role: Option<String>,
     pub scopes: Vec<String>,
     pub last_used_at: Option<DateTime<Utc>>,
+    /// The machine that an upload token is bound to.
+    pub machine_id: Option<MachineId>,
 }
 
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -156,6 +158,7 @@ pub(super) struct ApiKey {
     pub created_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
     pub last_used_at: Option<DateTime<Utc>>,
+    pub machine_id: Option<MachineId>,
 }
 
 /// Scopes as stored; the table's CHECK lets no others in.
@@ -266,6 +269,34 @@ pub struct NewApiKey {
     pub view: ApiKeyView,
     #[schema(value_type = String, pattern = "^rmk_")]
     pub key: Secret<String>,
+}
+
+/// A token for the benchmark tool's uploads, without the token.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UploadTokenView {
+    pub id: UploadTokenId,
+    pub name: String,
+    /// The first characters of the token.
+    pub prefix: String,
+    /// The machine that its runs are bound to.
+    pub machine_id: Option<MachineId>,
+    /// The user who made it. The token works only while they belong to the account.
+    pub created_by: AccountSummary,
+    /// The API key that made it, if one did; revoking that one revokes the token.
+    pub minted_by: Option<ApiKeyId>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: Option<DateTime<Utc>>,
+    /// To the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+}
+
+/// A new upload token. The token is shown this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NewUploadToken {
+    #[serde(flatten)]
+    pub view: UploadTokenView,
+    #[schema(value_type = String, pattern = "^lilb_[A-Za-z0-9_-]{20,64}$")]
+    pub token: Secret<String>,
 }
 
 /// An organization, and the caller's role in it if they have one.

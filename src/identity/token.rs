@@ -20,10 +20,44 @@ use crate::{
 pub const ACCESS_SECONDS: i64 = 900;
 /// How long a refresh token is good for.
 pub(super) const REFRESH_VALID: TimeDelta = TimeDelta::days(30);
-pub(super) const KEY_PREFIX: &str = "rmk_";
 const REFRESH_PREFIX: &str = "rmr_";
-/// What a list of keys shows: the prefix and eight characters, 40 of 256 bits.
-const SHOWN_CHARS: usize = KEY_PREFIX.len() + 8;
+/// What a list of keys shows after the prefix: 40 of 256 bits.
+const SHOWN_CHARS: usize = 8;
+
+/// What a key opens. All kinds are made, listed, revoked and looked up in the same way, and none passes for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// The API, as far as its scopes go.
+    Api,
+    /// The two routes of the benchmark tool. The tool wants its own prefix and 20 to 64 characters after it.
+    Upload,
+}
+
+impl KeyKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Upload => "upload",
+        }
+    }
+    pub(super) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Api => "rmk_",
+            Self::Upload => "lilb_",
+        }
+    }
+    /// What such a key is called in answers.
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            Self::Api => "API key",
+            Self::Upload => "upload token",
+        }
+    }
+    /// By how it begins; none for an access token.
+    pub(super) fn of(secret: &str) -> Option<Self> {
+        [Self::Api, Self::Upload].into_iter().find(|kind| secret.starts_with(kind.prefix()))
+    }
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Claims {
@@ -66,10 +100,10 @@ pub(super) fn refresh_token() -> Secret<String> {
     Secret::new(random(REFRESH_PREFIX))
 }
 
-/// A new API key and the beginning of it that may be shown.
-pub(super) fn api_key() -> (Secret<String>, String) {
-    let key = random(KEY_PREFIX);
-    let shown = key.chars().take(SHOWN_CHARS).collect();
+/// A new key and the beginning of it that may be shown.
+pub(super) fn key(kind: KeyKind) -> (Secret<String>, String) {
+    let key = random(kind.prefix());
+    let shown = key.chars().take(kind.prefix().len() + SHOWN_CHARS).collect();
     (Secret::new(key), shown)
 }
 

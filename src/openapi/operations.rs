@@ -10,15 +10,17 @@ use super::{
 };
 use crate::web::problem;
 
-const API: &str = "/api/v1/";
+const API: &str = "/api/";
+/// Whose errors have shapes of their own.
+const OWN_ERRORS: [&str; 2] = ["/v1/", "/api/bench/"];
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// What is known of an operation by looking at it.
 struct Kind {
-    /// Behind the rate limits, ETags and strict parameters of `/api/v1`.
+    /// Behind the rate limits, ETags and strict parameters of `/api`.
     is_api: bool,
-    /// Its errors are OpenAI's.
-    is_endpoint: bool,
+    /// Its errors are no problem details.
+    has_own_errors: bool,
     is_read: bool,
     is_stream: bool,
     has_body: bool,
@@ -41,7 +43,7 @@ impl Kind {
         let content = operation.get("responses").and_then(|responses| responses.pointer("/200/content"));
         Self {
             is_api: path.starts_with(API),
-            is_endpoint: path.starts_with("/v1/"),
+            has_own_errors: OWN_ERRORS.iter().any(|prefix| path.starts_with(prefix)),
             is_read: method == "get",
             is_stream: content.is_some_and(|content| content.get(EVENT_STREAM).is_some()) && path.starts_with(API),
             has_body: operation.contains_key("requestBody"),
@@ -78,7 +80,7 @@ impl Kind {
     /// Headers of its good answers.
     fn headers(&self) -> Vec<&'static str> {
         let mut all = vec!["X-Request-Id"];
-        if self.is_api || self.is_endpoint {
+        if self.is_api || self.has_own_errors {
             all.extend(["RateLimit-Policy", "RateLimit"]);
         }
         if self.has_tag() {
@@ -184,7 +186,7 @@ fn complete_body(operation: &mut Map<String, Value>, optional: &BTreeSet<String>
 fn complete_responses(operation: &mut Map<String, Value>, kind: &Kind, meanings: &BTreeMap<String, String>) {
     let id = operation.get("operationId").and_then(Value::as_str).unwrap_or_default().to_owned();
     let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
-    let mut problems = if kind.is_endpoint { BTreeSet::new() } else { kind.problems() };
+    let mut problems = if kind.has_own_errors { BTreeSet::new() } else { kind.problems() };
     for (status, response) in responses.iter_mut() {
         let is_problem = response.pointer("/content").is_some_and(|content| content.get(problem::CONTENT_TYPE).is_some());
         if is_problem {

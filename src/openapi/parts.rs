@@ -54,9 +54,9 @@ fn headers() -> Value {
     };
     json!({
         "X-Request-Id": text("Under this id the log knows the request.", "^[A-Za-z0-9._-]{1,128}$", "req_01m8p0dance1bsnzjb3zamypxn"),
-        "RateLimit-Policy": optional(text("What is counted: name, quota `q` and window `w` in seconds; on every answer under `/api/v1`.",
+        "RateLimit-Policy": optional(text("What is counted: name, quota `q` and window `w` in seconds; on every answer under `/api`.",
             "^\"[a-z_]+\";q=[0-9]+;w=[0-9]+(?:, \"[a-z_]+\";q=[0-9]+;w=[0-9]+)*$", "\"api\";q=6000;w=60")),
-        "RateLimit": optional(text("What is left: name, requests `r` and seconds `t` until the quota is whole; on every answer under `/api/v1`.",
+        "RateLimit": optional(text("What is left: name, requests `r` and seconds `t` until the quota is whole; on every answer under `/api`.",
             "^\"[a-z_]+\";r=[0-9]+;t=[0-9]+(?:, \"[a-z_]+\";r=[0-9]+;t=[0-9]+)*$", "\"api\";r=5999;t=1")),
         "ETag": text("Tag of exactly this answer, for `If-None-Match`.", "^(?:W/)?\"[^\"]+\"$", "\"Yzk0N2QxZjQ1YzBhN2I2\""),
         "Retry-After": optional(json!({"description": "Seconds to wait before trying again.", "schema": {"type": "integer", "minimum": 0}, "example": 2})),

@@ -1,4 +1,4 @@
-//! The inner middleware of `/api/v1`: strangers' rate limit, parameters that nobody reads, effects that survive a hang-up, ETags. Pages have
+//! The inner middleware of `/api`: strangers' rate limit, parameters that nobody reads, effects that survive a hang-up, ETags. Pages have
 //! ETags too.
 
 use actix_web::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::base::{Error, Result};
 
-const PREFIX: &str = "/api/v1/";
+const PREFIX: &str = "/api/";
 
 /// `.wrap(from_fn(web::api::api))` on the app. Other paths pass, but for the tags of pages; where a caller was counted the answer says what is
 /// left.

@@ -22,7 +22,8 @@ use tracing::Instrument;
 
 use super::{
     client::{REQUEST_ID_HEADER, RequestIdText, choose_request_id},
-    etag, problem,
+    etag,
+    problem::{self, LateRenderer, Renderers},
 };
 use crate::{
     base::{Code, Error, clock},
@@ -37,6 +38,8 @@ struct Seen {
     /// Errors without anything to say become problems below `/api` only: pages have their own.
     is_api: bool,
     mode: Option<Mode>,
+    /// How an error is written when there is no request any more to ask.
+    late: LateRenderer,
     start: Instant,
 }
 
@@ -47,6 +50,7 @@ pub async fn edge(mut req: ServiceRequest, next: Next<impl MessageBody + 'static
         method: req.method().clone(),
         is_api: req.path() == "/api" || req.path().starts_with("/api/"),
         mode: req.app_data::<Data<Ctx>>().map(|ctx| ctx.config.mode),
+        late: req.app_data::<Renderers>().map_or(problem::render, |renderers| renderers.find_late(req.path())),
         start: clock::monotonic(),
     };
     req.extensions_mut().insert(RequestIdText(seen.request_id.clone()));
@@ -115,7 +119,7 @@ fn replace(res: ServiceResponse<BoxBody>, mut problem: HttpResponse) -> ServiceR
     ServiceResponse::new(request, problem)
 }
 
-/// An error that came past every handler: there is no request any more to ask how it wants its errors.
+/// An error that came past every handler.
 fn failed(error: &ActixError, seen: &Seen) -> ActixError {
     let foreign;
     let error = match error.as_error::<Error>() {
@@ -135,7 +139,7 @@ fn panicked(panic: &(dyn std::any::Any + Send), seen: &Seen) -> ActixError {
 
 fn late(error: &Error, seen: &Seen) -> ActixError {
     log_error(error, "unmatched");
-    let mut response = problem::render(error, &seen.request_id);
+    let mut response = (seen.late)(error, &seen.request_id);
     insert_headers(response.headers_mut(), seen);
     record(seen, "unmatched", response.status().as_u16());
     actix_web::error::InternalError::from_response("answered", response).into()

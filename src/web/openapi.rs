@@ -16,12 +16,18 @@ use super::problem::{self, ProblemBody};
 /// The name of the security scheme: `security(("bearer" = []))` on each operation that needs a caller.
 pub const BEARER: &str = "bearer";
 
+/// The same for the routes of the benchmark tool.
+pub const UPLOAD_TOKEN: &str = "upload_token";
+
 /// Adds what the sets below refer to.
 pub fn add_common(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     let mut scheme = Http::new(HttpAuthScheme::Bearer);
     scheme.description = Some("An access token from `POST /api/v1/auth/login`, or an API key `rmk_…`.".to_owned());
     components.security_schemes.insert(BEARER.to_owned(), SecurityScheme::Http(scheme).into());
+    let mut token = Http::new(HttpAuthScheme::Bearer);
+    token.description = Some("An upload token `lilb_…`, which opens the benchmark tool's routes and no other.".to_owned());
+    components.security_schemes.insert(UPLOAD_TOKEN.to_owned(), SecurityScheme::Http(token).into());
     components.schemas.insert(ProblemBody::name().into_owned(), ProblemBody::schema());
     let mut nested = Vec::new();
     <ProblemBody as ToSchema>::schemas(&mut nested);

@@ -100,10 +100,14 @@ pub const fn status(code: Code) -> StatusCode {
 /// How the errors of some paths are written; the last argument is the request id. The text must show nothing but what `Error` offers.
 pub type Renderer = fn(&HttpRequest, &Error, &str) -> HttpResponse;
 
+/// The same without the request, for what came past every handler: a panic, say.
+pub type LateRenderer = fn(&Error, &str) -> HttpResponse;
+
 /// Renderers by the beginning of the path; the longest that fits is taken. Goes into the app as `app_data`.
 #[derive(Clone, Default)]
 pub struct Renderers {
     by_prefix: Vec<(&'static str, Renderer)>,
+    late: Vec<(&'static str, LateRenderer)>,
     for_browsers: Option<Renderer>,
 }
 
@@ -112,6 +116,17 @@ impl Renderers {
     pub fn at(mut self, prefix: &'static str, renderer: Renderer) -> Self {
         self.by_prefix.push((prefix, renderer));
         self
+    }
+
+    /// For clients that can read errors of one shape only, whatever has happened.
+    #[must_use]
+    pub fn at_late(mut self, prefix: &'static str, renderer: LateRenderer) -> Self {
+        self.late.push((prefix, renderer));
+        self
+    }
+
+    pub(super) fn find_late(&self, path: &str) -> LateRenderer {
+        self.late.iter().find(|(prefix, _)| is_below(path, prefix)).map_or(render, |(_, renderer)| *renderer)
     }
 
     /// For a path that has none of its own, outside `/api`, when the request asks for HTML: a person has mistyped an address.
@@ -123,12 +138,16 @@ impl Renderers {
 
     fn find(&self, req: &HttpRequest) -> Option<Renderer> {
         let path = req.path();
-        let fits = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let fits = |prefix: &str| is_below(path, prefix);
         let own = self.by_prefix.iter().filter(|(prefix, _)| fits(prefix)).max_by_key(|(prefix, _)| prefix.len());
         let accept = req.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let asks_for_html = accept.contains("text/html") && !fits("/api");
         own.map(|(_, renderer)| *renderer).or(self.for_browsers.filter(|_| asks_for_html))
     }
+}
+
+fn is_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The error as an answer to `req`.

@@ -19,8 +19,10 @@ enum Stranger {
     OwnFault(u16),
     /// Operators only: 403.
     Forbidden,
+    /// For the benchmark tool's own kind of token: 401.
+    NoToken,
 }
-use Stranger::{Forbidden, Hidden, Own, OwnFault};
+use Stranger::{Forbidden, Hidden, NoToken, Own, OwnFault};
 
 /// Method, path, body, what a stranger gets. Names in braces stand for things of [`Owned`].
 const ROWS: &[(&str, &str, &str, Stranger)] = &[
@@ -32,6 +34,11 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/api-keys", "", Own),
     ("post", "/api/v1/api-keys", r#"{"name": "mine", "scopes": ["account:read"]}"#, Own),
     ("delete", "/api/v1/api-keys/{key}", "", Hidden),
+    ("get", "/api/v1/upload-tokens", "", Own),
+    ("post", "/api/v1/upload-tokens", r#"{"name": "taken", "machine_id": "{machine}"}"#, Hidden),
+    ("delete", "/api/v1/upload-tokens/{token}", "", Hidden),
+    ("get", "/api/bench/whoami", "", NoToken),
+    ("post", "/api/bench/runs", "{document}", NoToken),
     ("get", "/api/v1/organizations", "", Own),
     ("post", "/api/v1/organizations", r#"{"handle": "den"}"#, Own),
     ("patch", "/api/v1/organizations/{guild}", r#"{"display_name": "Taken"}"#, Hidden),
@@ -122,6 +129,8 @@ impl Owned {
         let form = json!({ "model": "org/model", "quantization": "mxfp4" });
         let challenge = text(&host.http.post(&format!("/api/v1/machines/{machine}/challenges")).json(&form).expect(201).await["id"]);
         let key = host.http.post("/api/v1/api-keys").json(&json!({ "name": "theirs", "scopes": ["account:read"] })).expect(201).await;
+        let token = json!({ "name": "theirs", "machine_id": machine });
+        let token = text(&host.http.post("/api/v1/upload-tokens").json(&token).expect(201).await["id"]);
         host.http.post("/api/v1/organizations").json(&json!({ "handle": "guild" })).expect(201).await;
         let form = json!({ "handle": "renter", "role": "admin" });
         let invitation = text(&host.http.post("/api/v1/organizations/guild/invitations").json(&form).expect(201).await["id"]);
@@ -137,12 +146,14 @@ impl Owned {
             challenge.clone(),
             invitation.clone(),
             text(&key["id"]),
+            token.clone(),
             stage.engine.url().to_owned(),
             "host@example.org".to_owned(),
             "renter@example.org".to_owned(),
         ];
         let names = vec![
             ("key", text(&key["id"])),
+            ("token", token),
             ("guild", "guild".to_owned()),
             ("member", "host".to_owned()),
             ("invitation", invitation),
@@ -184,6 +195,7 @@ impl Owned {
                     "machines",
                     "me/listings",
                     "api-keys",
+                    "upload-tokens",
                     "organizations/guild",
                     "organizations/guild/members",
                     "organizations/guild/invitations",
@@ -227,6 +239,7 @@ async fn a_foreign_account_finds_nothing_shows_nothing_and_changes_nothing() {
             Forbidden => (status, code.as_str()) == (403, "forbidden"),
             Own => status < 300,
             OwnFault(fault) => status == fault,
+            NoToken => (status, code.as_str()) == (401, "unauthenticated"),
         };
         assert!(expected, "{name}, a foreign account: {status} {code}: {}", answer.body);
         owned.assert_shows_nothing(&name, &answer);

@@ -31,7 +31,7 @@ pub(crate) use era::{EXACT_SINCE, Era, KNOWN_MINOR_MAX, Shape};
 pub(crate) use hardware::check as hardware;
 pub(crate) use physical::check as physical;
 pub(crate) use provenance::{ZONE_HOURS_MAX, freshness};
-pub use table::{CHECKS, CheckInfo, Group, info};
+pub use table::{CHECKS, CheckInfo, Group, Weight, info};
 
 /// What a finding does to the verdict: an error rejects, a suspicion asks a person, a note is only said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]

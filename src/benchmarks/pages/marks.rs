@@ -95,13 +95,21 @@ pub struct Ladder {
 
 impl Ladder {
     pub fn of(t: Messages, level: &str) -> Self {
-        let reached = steps_of(level);
+        Self { t, rungs: Self::reached(t, steps_of(level)) }
+    }
+
+    /// Every level there is.
+    pub fn all(t: Messages) -> Vec<Rung> {
+        Self::reached(t, LEVELS.len())
+    }
+
+    fn reached(t: Messages, steps: usize) -> Vec<Rung> {
         let rung = |(index, (_, word, meaning)): (usize, &(&str, Key, Key))| Rung {
             word: t.text(word),
             meaning: t.text(meaning),
-            is_reached: index < reached,
+            is_reached: index < steps,
         };
-        Self { t, rungs: LEVELS.iter().enumerate().map(rung).collect() }
+        LEVELS.iter().enumerate().map(rung).collect()
     }
 }
 

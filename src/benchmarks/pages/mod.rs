@@ -5,7 +5,9 @@ mod curves;
 mod list;
 mod marks;
 mod matrix;
+mod methods;
 mod others;
+mod remeasured;
 mod run;
 mod view;
 
@@ -26,6 +28,14 @@ use crate::{
     },
 };
 use list::{Found, RunsPage};
+use methods::BenchmarksPage;
+
+/// What is measured, and every check that judges it.
+#[get("/{lang}/benchmarks")]
+pub async fn benchmarks(ctx: Ctx, reader: Reader) -> Result<impl Responder> {
+    let t = reader.t;
+    html::page(&BenchmarksPage::new(Layout::new(&ctx, &reader, "benchmarks", t.text("menu-benchmarks"), t.text("benchmarks-lede")), t))
+}
 
 /// The list of runs.
 #[get("/{lang}/runs")]

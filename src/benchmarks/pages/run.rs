@@ -14,6 +14,7 @@ use super::{
     curves::{self, Chart},
     marks::{Ladder, Readings, StatusMark},
     matrix::{self, MatrixTable},
+    remeasured::Remeasured,
     view::{self, CheckRow, CommandLine, MeasurementRow, PrefillLine, Spec},
 };
 use crate::web::html::{Messages, Reader, address};
@@ -32,6 +33,7 @@ pub struct RunBody<'a> {
     /// What the checks found.
     findings: Vec<CheckRow>,
     has_only_notes: bool,
+    remeasured: Remeasured,
     check_count: usize,
     readings: Readings,
     specs: Vec<Spec>,
@@ -49,6 +51,7 @@ impl<'a> RunBody<'a> {
     pub fn of(reader: &Reader, run: &'a RunView) -> Self {
         let t = reader.t;
         let runs_path = reader.path_of("runs");
+        let benchmarks_path = reader.path_of("benchmarks");
         Self {
             t,
             by_path: address(&runs_path, [("by", &run.by)]),
@@ -59,9 +62,10 @@ impl<'a> RunBody<'a> {
             status: StatusMark::of(t, run.status, run.stale_at.is_some()),
             ladder: Ladder::of(t, &run.evidence_level),
             verdict: t.text(view::verdict_key(run.status)),
-            findings: run.checks.iter().map(|finding| CheckRow::of(t, finding)).collect(),
+            findings: run.checks.iter().map(|finding| CheckRow::of(t, finding, &benchmarks_path)).collect(),
             has_only_notes: run.checks.iter().all(|finding| finding.severity == Severity::Note),
             check_count: CHECKS.len(),
+            remeasured: Remeasured::of(t, run),
             readings: Readings::of(t, run),
             specs: view::specs(t, run, &runs_path),
             command: view::command(run.launch_command.as_deref().unwrap_or_default()),

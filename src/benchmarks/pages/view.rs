@@ -10,24 +10,32 @@ use super::{
         verdict::Verdict,
     },
     matrix::status_key,
+    methods::check_path,
 };
 use crate::web::html::{Key, Messages, address};
 
 /// A check's result.
 pub(super) struct CheckRow {
     pub code: String,
+    /// Of its explanation.
+    pub path: String,
     pub message: String,
     pub severity: Cow<'static, str>,
 }
 
 impl CheckRow {
-    pub fn of(t: Messages, finding: &Finding) -> Self {
+    pub fn of(t: Messages, finding: &Finding, benchmarks_path: &str) -> Self {
         let severity = match finding.severity {
             Severity::Note => Key("severity-note"),
             Severity::Suspicious => Key("severity-suspicious"),
             Severity::Error => Key("severity-error"),
         };
-        Self { code: finding.code.to_string(), message: finding.message.clone(), severity: t.text(severity) }
+        Self {
+            code: finding.code.to_string(),
+            path: check_path(benchmarks_path, &finding.code),
+            message: finding.message.clone(),
+            severity: t.text(severity),
+        }
     }
 }
 

@@ -277,7 +277,22 @@ fn scrub_string(text: &str, key: &str, words: &Words) -> Option<String> {
     if COMMAND_KEYS.contains(&key) {
         return Some(words.scrub_command(text));
     }
+    if key == "uname" {
+        let hidden = without_host(text, words);
+        return words.scrub(hidden.as_deref().unwrap_or(text)).or(hidden);
+    }
     words.scrub(text)
+}
+
+/// The second word of `uname -a` is the host. It goes as a whole before a pattern changes a part of it, or the rest would be a name that the
+/// redacted copy gives away anew.
+fn without_host(uname: &str, words: &Words) -> Option<String> {
+    let start = uname.trim_start();
+    let (_, after_system) = start.split_at(start.find(char::is_whitespace)?);
+    let from_host = after_system.trim_start();
+    let (host, rest) = from_host.split_at(from_host.find(char::is_whitespace).unwrap_or(from_host.len()));
+    let (before, _) = uname.split_at(uname.len().saturating_sub(from_host.len()));
+    words.know(host).then(|| format!("{before}[name]{rest}"))
 }
 
 fn is_loopback(address: &str) -> bool {

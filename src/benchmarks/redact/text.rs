@@ -245,6 +245,10 @@ impl Words {
         Self { names }
     }
 
+    pub(super) fn know(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
     /// `None`: nothing to redact.
     pub(super) fn scrub(&self, original: &str) -> Option<String> {
         let cleaned = patterns(original);

@@ -3,12 +3,15 @@
 mod boards;
 mod calculator;
 mod challenges;
+mod copies;
 mod measuring;
 mod read;
 mod remeasure;
 mod reports;
+mod reverify;
 mod review;
 mod staleness;
+mod tool;
 mod upload;
 
 pub use super::queries::{RunPlace, RunSort};
@@ -18,8 +21,10 @@ pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
 pub use reports::{CreateReport, ReportListQuery, report_create, report_delete, report_fetch, report_list};
+pub use reverify::{Reverification, has_runs_of_other_rules};
 pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
 pub use staleness::{note_listed_engines, note_machine};
+pub use tool::{BenchDocument, BenchLogin, BenchRun, bench_upload, upload_token_create, whoami};
 pub use upload::upload;
 
 use std::io::{Read, Write};

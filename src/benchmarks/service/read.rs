@@ -133,7 +133,7 @@ fn summary(row: RunRow) -> Result<RunSummaryView> {
     })
 }
 
-fn verdict(text: &str) -> Result<Verdict> {
+pub(super) fn verdict(text: &str) -> Result<Verdict> {
     match text {
         "verified" => Ok(Verdict::Verified),
         "needs_review" => Ok(Verdict::NeedsReview),

@@ -5,23 +5,23 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     super::{
-        assess::{assess_value, device_finding, duplicate_finding},
+        assess::assess_value,
         boards,
         challenge::AnswerFacts,
-        checks::Finding,
         claim::{Claim, ClaimedHardware, ClaimedModel},
         document::{self, Envelope},
         json::Unreadable,
         matrix::{CellStatus, Matrix},
-        model::{Challenge, EvidenceLevel, Run, RunCell, RunDetail, RunView, UploadFields},
+        model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields},
         quantization::{Quantization, kv_cache_of_command},
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
+    copies::{self, Newcomer},
     gzip, read, sha256_hex, staleness,
 };
 use crate::{
@@ -46,12 +46,26 @@ const CLAIM_MEMBERS: [(&str, &[&str]); 3] = [
 ];
 
 /// The upload as far as it can be read without the database.
-struct Incoming {
-    fields: UploadFields,
-    claim: Claim,
-    document: Value,
-    original: Vec<u8>,
-    original_sha256: String,
+pub(super) struct Incoming {
+    pub fields: UploadFields,
+    pub claim: Claim,
+    pub document: Value,
+    pub original: Vec<u8>,
+    pub original_sha256: String,
+    /// Where the document stands in the body, for pointers.
+    pub document_pointer: &'static str,
+}
+
+/// A run that is stored now.
+pub(super) struct Taken {
+    pub view: RunView,
+    /// It was not there before.
+    pub is_new: bool,
+}
+
+/// Waits for the right to judge a document.
+pub(super) async fn judge() -> Result<SemaphorePermit<'static>> {
+    JUDGES.acquire().await.map_err(Error::internal)
 }
 
 /// Takes an upload's body and returns the run with its verdict; the same upload again gives the same run.
@@ -60,58 +74,151 @@ struct Incoming {
 /// `unreadable_document` or `invalid_input` with pointers, `not_found` for a machine or challenge that is not the caller's,
 /// `challenge_used`, `challenge_expired`. A document that fails its checks is no error: its run is stored as `rejected`.
 pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> {
-    let _judge = JUDGES.acquire().await.map_err(Error::internal)?;
+    let _judge = judge().await?;
     let incoming = tokio::task::spawn_blocking(move || read_body(&body)).await.map_err(Error::internal)??;
+    let taken = take_in(ctx, caller, incoming, None).await?.ok_or_else(|| Error::internal("the run is gone"))?;
+    Ok(taken.view)
+}
+
+/// Judges and stores what was read. `tool`: an upload of the benchmark tool, whose id is taken in the same transaction; none is returned when
+/// another upload has taken it.
+pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool: Option<&ToolUpload>) -> Result<Option<Taken>> {
     let key = upload_key(caller, &incoming)?;
     let mut conn = ctx.db.conn().await?;
     if let Some(run) = queries::run_id_by_upload_key(&mut conn, &key).await? {
         drop(conn);
-        return read::fetch(ctx, run).await;
+        let view = read::fetch(ctx, run).await?;
+        let is_ours = ctx.db.tx("tool_upload", async |tx| tool_upload_claim(tx, caller, tool, &key).await).await?;
+        return Ok(is_ours.then_some(Taken { view, is_new: false }));
     }
     let now = ctx.business_now(&mut conn).await?;
     let machine = fetch_machine(&mut conn, caller, &incoming.fields).await?;
     let challenge = fetch_challenge(&mut conn, caller, &incoming.fields, machine.as_ref(), now).await?;
-    let bytes_seen = queries::original_seen(&mut conn, &incoming.original_sha256).await?;
+    let bytes_seen = queries::original_seen(&mut conn, &incoming.original_sha256, None).await?;
     drop(conn);
 
-    let limits = engine_limits(ctx, machine.as_ref(), challenge.is_some()).await;
-    let context = context(ctx, machine.as_ref(), challenge.as_ref(), bytes_seen, limits, now)?;
-    let Incoming { fields, mut claim, document, original, original_sha256 } = incoming;
+    let circumstances = Circumstances {
+        machine_hardware: machine.as_ref().map(claimed_hardware),
+        max_model_len: engine_limits(ctx, machine.as_ref(), challenge.is_some()).await,
+    };
+    let context = context(ctx, &circumstances, challenge.as_ref(), bytes_seen, now)?;
+    let Incoming { fields, mut claim, document, original, original_sha256, document_pointer } = incoming;
     // A run of a machine is one of its hardware, whether the uploader repeats that or not.
-    claim.hardware = claim.hardware.or_else(|| machine.as_ref().map(claimed_hardware));
+    claim.hardware = claim.hardware.or_else(|| circumstances.machine_hardware.clone());
     let claim = with_challenged_model(claim, challenge.as_ref())?;
     let (assessment, document_gzip, original_gzip) = tokio::task::spawn_blocking(move || {
-        let assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, "/document"))?;
-        let packed = gzip(&assessment.redacted)?;
+        let mut assessment = assess_value(document, &claim, &context).map_err(|u| unreadable(&u, document_pointer))?;
+        let packed = gzip(&std::mem::take(&mut assessment.redacted))?;
         Ok::<_, Error>((assessment, packed, gzip(&original)?))
     })
     .await
     .map_err(Error::internal)??;
 
-    let mut conn = ctx.db.conn().await?;
-    let assessment = with_copies(&mut conn, caller, machine.as_ref(), challenge.is_some(), assessment).await?;
-    let run = row(ctx, caller, &fields, machine.as_ref(), challenge.as_ref(), &assessment, key.clone(), now)?;
-    drop(conn);
-    let cells = cells(run.id, &assessment.matrix);
-    let marks = marks(&assessment);
     let document = queries::NewDocument { redacted_gzip: &document_gzip, original_gzip: &original_gzip, original_sha256: &original_sha256 };
-    ctx.db
-        .tx("run_upload", async |tx| {
-            if queries::run_insert(tx, &run, &document, &cells, &marks).await? {
-                use_challenge(tx, challenge.as_ref(), now).await?;
-                staleness::note_document(ctx, tx, &run, now).await?;
-                boards::run_changed(tx, run.id).await?;
-            }
-            Ok(())
+    let upload = Upload { ctx, caller, fields, machine, challenge, circumstances, key, now };
+    let stored = ctx
+        .db
+        .tx("run_upload", async |tx| match tool_upload_claim(tx, caller, tool, &upload.key).await? {
+            true => upload.store(tx, &assessment, &document).await.map(Some),
+            false => Ok(None),
         })
         .await?;
+    let Some(is_new) = stored else { return Ok(None) };
     let mut conn = ctx.db.conn().await?;
-    let stored = queries::run_id_by_upload_key(&mut conn, &key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
+    let stored = queries::run_id_by_upload_key(&mut conn, &upload.key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
     drop(conn);
-    read::fetch(ctx, stored).await
+    Ok(Some(Taken { view: read::fetch(ctx, stored).await?, is_new }))
 }
 
-fn unreadable(fault: &Unreadable, prefix: &str) -> Error {
+/// Whether the run may be stored: always, but for an upload of the tool whose id is taken.
+async fn tool_upload_claim(tx: &mut Tx<'_>, caller: &Caller, tool: Option<&ToolUpload>, upload_key: &str) -> Result<bool> {
+    match tool {
+        Some(tool) => queries::tool_upload_insert(tx, caller.account_id, tool, upload_key).await,
+        None => Ok(true),
+    }
+}
+
+/// All that is known of an upload apart from its document.
+struct Upload<'a> {
+    ctx: &'a Ctx,
+    caller: &'a Caller,
+    fields: UploadFields,
+    machine: Option<Machine>,
+    challenge: Option<Challenge>,
+    circumstances: Circumstances,
+    key: String,
+    now: DateTime<Utc>,
+}
+
+impl Upload<'_> {
+    /// Stores the run with what only the runs before it can say of it; false when it is there already.
+    async fn store(&self, tx: &mut Tx<'_>, assessment: &Assessment, document: &queries::NewDocument<'_>) -> Result<bool> {
+        // One newcomer at a time: of two copies that come at once one must see the other.
+        queries::copies_lock(tx).await?;
+        let newcomer = Newcomer { run: RunId::new(), account: self.caller.account_id, machine: self.machine.as_ref().map(|m| m.id) };
+        let findings = copies::findings(tx, &newcomer, self.challenge.is_some(), assessment).await?;
+        let assessment = assessment.clone().with_findings(findings);
+        let run = self.row(newcomer.run, &assessment)?;
+        let cells = cells(run.id, &assessment.matrix);
+        let is_new = queries::run_insert(tx, &run, document, &cells, &copies::marks(&assessment)).await?;
+        if is_new {
+            use_challenge(tx, self.challenge.as_ref(), self.now).await?;
+            staleness::note_document(self.ctx, tx, &run, self.now).await?;
+            boards::run_changed(tx, run.id).await?;
+        }
+        Ok(is_new)
+    }
+
+    fn row(&self, id: RunId, assessment: &Assessment) -> Result<Run> {
+        let claim = &assessment.claim;
+        let asked_for = claim.model.as_ref().map(|m| m.hf_id.clone()).or_else(|| assessment.run.served_model.clone());
+        let model_name = asked_for.unwrap_or_else(|| "unknown".to_owned());
+        let model = match Catalog::builtin().resolve_model(&model_name) {
+            ModelMatch::One(model) => Some(model),
+            _ => None,
+        };
+        let challenged_quantization = self.challenge.as_ref().map(Challenge::spec).transpose()?.and_then(|s| s.quantization);
+        let (hardware_slug, gpu_count) = hardware_of(self.machine.as_ref(), claim);
+        let best = best_figures(&assessment.matrix);
+        let is_answer = self.challenge.is_some() && assessment.verdict == Verdict::Verified;
+        let level = if is_answer { EvidenceLevel::Challenged } else { EvidenceLevel::Document };
+        Ok(Run {
+            id,
+            account_id: self.caller.account_id,
+            machine_id: self.machine.as_ref().map(|m| m.id),
+            challenge_id: self.challenge.as_ref().map(|c| c.id),
+            status: assessment.verdict.as_str().to_owned(),
+            evidence_level: level.as_str().to_owned(),
+            visibility: self.fields.visibility.unwrap_or_default().as_str().to_owned(),
+            model_slug: model.map(|m| m.slug.clone()),
+            publisher: model.map(|m| m.publisher.clone()),
+            model_name,
+            quantization: claim.quantization().map(|q| q.as_str().to_owned()).or(challenged_quantization),
+            hardware_slug,
+            gpu_count,
+            engine_name: claim.engine.as_ref().map(|e| e.name.clone()).or_else(|| assessment.run.engine.clone()),
+            kv_cache_dtype: claim.launch_command.as_deref().and_then(kv_cache_of_command),
+            title: assessment.title.clone(),
+            summary: summary(assessment),
+            detail: JsonText::of(&detail(self.fields.notes.clone(), self.circumstances.clone(), assessment))?,
+            rules_version: assessment.rules_version.clone(),
+            document_sha256: assessment.document_sha256.clone(),
+            decode_single_tokens_per_second: best.single,
+            decode_peak_tokens_per_second: best.peak,
+            prefill_peak_tokens_per_second: best.prefill,
+            upload_key: self.key.clone(),
+            created_at: self.now,
+            expires_at: self.now + TimeDelta::days(self.ctx.config.tunables.evidence_valid_days),
+            stale_at: None,
+            stale_reason: None,
+            reviewed_at: None,
+            reviewed_by: None,
+            review_reason: None,
+        })
+    }
+}
+
+pub(super) fn unreadable(fault: &Unreadable, prefix: &str) -> Error {
     let pointer = format!("{prefix}{}", fault.pointer);
     Error::new(Code::UnreadableDocument, fault.detail.clone()).with_fields(vec![FieldError::new(
         pointer,
@@ -149,7 +256,7 @@ fn read_body(body: &[u8]) -> Result<Incoming> {
     }
     let original = body.get(document_span).unwrap_or_default().to_vec();
     let original_sha256 = sha256_hex(&original);
-    Ok(Incoming { fields, claim, document, original, original_sha256 })
+    Ok(Incoming { fields, claim, document, original, original_sha256, document_pointer: "/document" })
 }
 
 fn unknown_members(fields: &Map<String, Value>) -> Vec<FieldError> {
@@ -248,18 +355,19 @@ async fn engine_limits(ctx: &Ctx, machine: Option<&Machine>, is_answer: bool) ->
     description.models.iter().filter_map(|m| m.max_model_len).max()
 }
 
-fn context(
+/// What surrounds a document when it is judged, at its upload and whenever the rules change.
+pub(super) fn context(
     ctx: &Ctx,
-    machine: Option<&Machine>,
+    circumstances: &Circumstances,
     challenge: Option<&Challenge>,
     bytes_seen: bool,
-    max_model_len: Option<u64>,
-    now: DateTime<Utc>,
+    uploaded_at: DateTime<Utc>,
 ) -> Result<AssessContext> {
+    let max_model_len = circumstances.max_model_len;
     let answer = match challenge {
         Some(challenge) => {
             let facts =
-                AnswerFacts { uploaded_at: now, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len, kv_tokens: None };
+                AnswerFacts { uploaded_at, bytes_seen, nonce_seen: None, max_running_requests: None, max_model_len, kv_tokens: None };
             Some((challenge.spec()?, facts))
         }
         None => None,
@@ -267,9 +375,9 @@ fn context(
     let sandbox = ctx.config.mode.is_sandbox();
     Ok(AssessContext {
         challenge: answer,
-        machine_hardware: machine.map(claimed_hardware),
+        machine_hardware: circumstances.machine_hardware.clone(),
         hardware_unseen: if sandbox { HardwareUnseen::Note } else { HardwareUnseen::Suspicious },
-        uploaded_at: Some(now),
+        uploaded_at: Some(uploaded_at),
     })
 }
 
@@ -289,116 +397,13 @@ pub(super) fn claimed_hardware(machine: &Machine) -> ClaimedHardware {
     }
 }
 
-/// Findings that only the other runs can make: copies put the newcomer, and only the newcomer, into review.
-async fn with_copies(
-    conn: &mut Conn,
-    caller: &Caller,
-    machine: Option<&Machine>,
-    is_answer: bool,
-    assessment: Assessment,
-) -> Result<Assessment> {
-    let machine = machine.map(|m| m.id);
-    let mut findings = Vec::new();
-    let prints = prints(&assessment);
-    if queries::run_shares_half(conn, &prints, caller.account_id, machine).await? {
-        findings.push(duplicate_finding(false));
-    }
-    if !assessment.device_hashes.is_empty()
-        && queries::mark_seen_elsewhere(conn, "device", &assessment.device_hashes, caller.account_id, machine).await?
-    {
-        findings.push(device_finding());
-    }
-    for (kind, value) in [("nonce", &assessment.nonce), ("tool_run", &assessment.run_id)] {
-        let Some(value) = value else { continue };
-        if queries::mark_seen(conn, kind, value).await? {
-            let message = "The benchmark's own run identifier was uploaded before.";
-            findings.push(if is_answer { Finding::error("run_replayed", message) } else { Finding::suspicious("run_replayed", message) });
-        }
-    }
-    Ok(assessment.with_findings(findings))
+/// What the assessment alone says, in the words of lists and pages.
+pub(super) fn summary(assessment: &Assessment) -> String {
+    let parts = [assessment.engine_summary.as_str(), assessment.matrix_summary.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
-fn prints(assessment: &Assessment) -> Vec<String> {
-    assessment
-        .fingerprint
-        .iter()
-        .map(|c| format!("{}/{}/{}/{}", c.context_tokens, c.concurrency, c.output_tokens, c.measured_micros))
-        .collect()
-}
-
-fn marks(assessment: &Assessment) -> Vec<(&'static str, String)> {
-    let mut marks: Vec<(&'static str, String)> = prints(assessment).into_iter().map(|p| ("cell", p)).collect();
-    marks.extend(assessment.device_hashes.iter().map(|d| ("device", d.clone())));
-    marks.extend(assessment.nonce.iter().map(|n| ("nonce", n.clone())));
-    marks.extend(assessment.run_id.iter().map(|r| ("tool_run", r.clone())));
-    marks
-}
-
-#[expect(clippy::too_many_arguments, reason = "one row from everything that is known of a run")]
-fn row(
-    ctx: &Ctx,
-    caller: &Caller,
-    fields: &UploadFields,
-    machine: Option<&Machine>,
-    challenge: Option<&Challenge>,
-    assessment: &Assessment,
-    upload_key: String,
-    now: DateTime<Utc>,
-) -> Result<Run> {
-    let claim = &assessment.claim;
-    let asked_for = claim.model.as_ref().map(|m| m.hf_id.clone()).or_else(|| assessment.run.served_model.clone());
-    let model_name = asked_for.unwrap_or_else(|| "unknown".to_owned());
-    let model = match Catalog::builtin().resolve_model(&model_name) {
-        ModelMatch::One(model) => Some(model),
-        _ => None,
-    };
-    let challenged_quantization = challenge.map(Challenge::spec).transpose()?.and_then(|s| s.quantization);
-    let quantization = claim.quantization().map(|q| q.as_str().to_owned()).or(challenged_quantization);
-    let (hardware_slug, gpu_count) = hardware_of(machine, claim);
-    let detail = detail(fields, assessment);
-    let best = best_figures(&assessment.matrix);
-    let level =
-        if challenge.is_some() && assessment.verdict == Verdict::Verified { EvidenceLevel::Challenged } else { EvidenceLevel::Document };
-    Ok(Run {
-        id: RunId::new(),
-        account_id: caller.account_id,
-        machine_id: machine.map(|m| m.id),
-        challenge_id: challenge.map(|c| c.id),
-        status: assessment.verdict.as_str().to_owned(),
-        evidence_level: level.as_str().to_owned(),
-        visibility: fields.visibility.unwrap_or_default().as_str().to_owned(),
-        model_slug: model.map(|m| m.slug.clone()),
-        publisher: model.map(|m| m.publisher.clone()),
-        model_name,
-        quantization,
-        hardware_slug,
-        gpu_count,
-        engine_name: claim.engine.as_ref().map(|e| e.name.clone()).or_else(|| assessment.run.engine.clone()),
-        kv_cache_dtype: claim.launch_command.as_deref().and_then(kv_cache_of_command),
-        title: assessment.title.clone(),
-        summary: [assessment.engine_summary.as_str(), assessment.matrix_summary.as_str()]
-            .into_iter()
-            .filter(|s| !s.is_empty())
-            .collect::<Vec<_>>()
-            .join(" · "),
-        detail: JsonText::of(&detail)?,
-        rules_version: assessment.rules_version.to_owned(),
-        document_sha256: assessment.document_sha256.clone(),
-        decode_single_tokens_per_second: best.single,
-        decode_peak_tokens_per_second: best.peak,
-        prefill_peak_tokens_per_second: best.prefill,
-        upload_key,
-        created_at: now,
-        expires_at: now + TimeDelta::days(ctx.config.tunables.evidence_valid_days),
-        stale_at: None,
-        stale_reason: None,
-        reviewed_at: None,
-        reviewed_by: None,
-        review_reason: None,
-    })
-}
-
-fn detail(fields: &UploadFields, assessment: &Assessment) -> RunDetail {
+pub(super) fn detail(notes: Option<String>, circumstances: Circumstances, assessment: &Assessment) -> RunDetail {
     RunDetail {
         claim: assessment.claim.clone(),
         tool: assessment.tool.clone(),
@@ -408,7 +413,8 @@ fn detail(fields: &UploadFields, assessment: &Assessment) -> RunDetail {
         matrix_summary: assessment.matrix_summary.clone(),
         matrix: assessment.matrix.clone(),
         findings: assessment.findings.clone(),
-        notes: fields.notes.clone(),
+        notes,
+        circumstances,
     }
 }
 
@@ -422,14 +428,14 @@ fn hardware_of(machine: Option<&Machine>, claim: &Claim) -> (Option<String>, Opt
     (found.one().map(|h| h.slug.clone()), count)
 }
 
-struct Best {
-    single: Option<f64>,
-    peak: Option<f64>,
-    prefill: Option<f64>,
+pub(super) struct Best {
+    pub single: Option<f64>,
+    pub peak: Option<f64>,
+    pub prefill: Option<f64>,
 }
 
 /// A queued cell is never a reading (look.md).
-fn best_figures(matrix: &Matrix) -> Best {
+pub(super) fn best_figures(matrix: &Matrix) -> Best {
     let valid = |c: &&super::super::matrix::Cell| c.status == CellStatus::Valid;
     let max = |values: &mut dyn Iterator<Item = f64>| values.fold(None, |best: Option<f64>, v| Some(best.map_or(v, |b| b.max(v))));
     Best {
@@ -439,7 +445,7 @@ fn best_figures(matrix: &Matrix) -> Best {
     }
 }
 
-fn cells(run_id: RunId, matrix: &Matrix) -> Vec<RunCell> {
+pub(super) fn cells(run_id: RunId, matrix: &Matrix) -> Vec<RunCell> {
     matrix
         .decode
         .iter()

@@ -17,6 +17,7 @@ use crate::{
         handle::Handle,
         model::{KeyCaller, SessionCaller},
         scope::Role,
+        token::KeyKind,
     },
 };
 
@@ -26,7 +27,7 @@ const USE_MARK: TimeDelta = TimeDelta::minutes(1);
 /// How a key is looked up.
 #[derive(Clone, Copy)]
 pub enum KeyRef<'a> {
-    Sha256(&'a [u8]),
+    Sha256(KeyKind, &'a [u8]),
     Id(ApiKeyId),
 }
 
@@ -74,9 +75,12 @@ pub async fn key_caller(conn: &mut Conn, key: KeyRef<'_>, now: DateTime<Utc>) ->
             memberships::role.nullable(),
             api_keys::scopes,
             api_keys::last_used_at,
+            api_keys::machine_id,
         ));
     let found = match key {
-        KeyRef::Sha256(sha256) => query.filter(api_keys::key_sha256.eq(sha256)).first(conn).await,
+        KeyRef::Sha256(kind, sha256) => {
+            query.filter(api_keys::key_sha256.eq(sha256)).filter(api_keys::kind.eq(kind.as_str())).first(conn).await
+        }
         KeyRef::Id(id) => query.filter(api_keys::id.eq(id)).first(conn).await,
     };
     Ok(found.optional()?)

@@ -1,4 +1,4 @@
-//! API keys.
+//! Keys of every kind.
 
 use chrono::{DateTime, Utc};
 use diesel::{BoolExpressionMethods, ExpressionMethods, OptionalExtension, QueryDsl, SelectableHelper, sql_types};
@@ -7,15 +7,16 @@ use diesel_async::RunQueryDsl;
 use crate::{
     base::{
         Result,
-        id::{AccountId, ApiKeyId},
+        id::{AccountId, ApiKeyId, MachineId},
     },
     db::{Conn, Tx, schema::api_keys},
-    identity::{model::ApiKey, scope::ScopeSet},
+    identity::{model::ApiKey, scope::ScopeSet, token::KeyKind},
 };
 
 /// What a new key is made of.
 pub struct NewKey<'a> {
     pub id: ApiKeyId,
+    pub kind: KeyKind,
     pub account_id: AccountId,
     pub created_by: AccountId,
     pub minted_by: Option<ApiKeyId>,
@@ -23,6 +24,7 @@ pub struct NewKey<'a> {
     pub prefix: &'a str,
     pub sha256: &'a [u8],
     pub scopes: ScopeSet,
+    pub machine_id: Option<MachineId>,
     pub expires_at: Option<DateTime<Utc>>,
     pub now: DateTime<Utc>,
 }
@@ -32,6 +34,7 @@ pub async fn key_insert(tx: &mut Tx<'_>, new: NewKey<'_>) -> Result<ApiKey> {
     let key = diesel::insert_into(api_keys::table)
         .values((
             api_keys::id.eq(new.id),
+            api_keys::kind.eq(new.kind.as_str()),
             api_keys::account_id.eq(new.account_id),
             api_keys::created_by.eq(new.created_by),
             api_keys::minted_by.eq(new.minted_by),
@@ -39,6 +42,7 @@ pub async fn key_insert(tx: &mut Tx<'_>, new: NewKey<'_>) -> Result<ApiKey> {
             api_keys::prefix.eq(new.prefix),
             api_keys::key_sha256.eq(new.sha256),
             api_keys::scopes.eq(scopes),
+            api_keys::machine_id.eq(new.machine_id),
             api_keys::expires_at.eq(new.expires_at),
             api_keys::created_at.eq(new.now),
         ))
@@ -57,6 +61,7 @@ pub async fn key_lock_expiry(tx: &mut Tx<'_>, id: ApiKeyId) -> Result<Option<Opt
 /// Newest first. `made_by`: only that user's keys. Revoked keys are left out.
 pub async fn key_list(
     conn: &mut Conn,
+    kind: KeyKind,
     account: AccountId,
     made_by: Option<AccountId>,
     before: Option<ApiKeyId>,
@@ -64,6 +69,7 @@ pub async fn key_list(
 ) -> Result<Vec<ApiKey>> {
     let mut query = api_keys::table
         .filter(api_keys::account_id.eq(account))
+        .filter(api_keys::kind.eq(kind.as_str()))
         .filter(api_keys::revoked_at.is_null())
         .order(api_keys::id.desc())
         .limit(limit)
@@ -78,8 +84,9 @@ pub async fn key_list(
     Ok(query.load(conn).await?)
 }
 
-pub async fn key_fetch(conn: &mut Conn, account: AccountId, id: ApiKeyId) -> Result<Option<ApiKey>> {
-    let query = api_keys::table.filter(api_keys::id.eq(id)).filter(api_keys::account_id.eq(account));
+pub async fn key_fetch(conn: &mut Conn, kind: KeyKind, account: AccountId, id: ApiKeyId) -> Result<Option<ApiKey>> {
+    let own = api_keys::account_id.eq(account).and(api_keys::kind.eq(kind.as_str()));
+    let query = api_keys::table.filter(api_keys::id.eq(id)).filter(own);
     Ok(query.select(ApiKey::as_select()).first(conn).await.optional()?)
 }
 

@@ -1,4 +1,4 @@
-//! API keys.
+//! Keys: API keys and the benchmark tool's upload tokens, which are made, listed and revoked by the same rules.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::{
     base::{
         Code, Error, FieldError, Result,
         given::optional_instant,
-        id::{AccountId, ApiKeyId},
+        id::{AccountId, ApiKeyId, MachineId, UploadTokenId},
+        secret::Secret,
         shape::NameText,
     },
     ctx::Ctx,
@@ -20,7 +21,7 @@ use crate::{
     identity::{
         audit::{Act, By, audit},
         caller::{Actor, Caller},
-        model::{AccountSummary, ApiKey, ApiKeyView, NewApiKey, scope_set},
+        model::{AccountSummary, ApiKey, ApiKeyView, NewApiKey, NewUploadToken, UploadTokenView, scope_set},
         names,
         queries::{
             accounts,
@@ -28,7 +29,7 @@ use crate::{
             members,
         },
         scope::{Scope, ScopeSet},
-        token,
+        token::{self, KeyKind},
     },
 };
 
@@ -47,9 +48,30 @@ pub struct CreateKey {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-fn view(key: ApiKey, makers: &HashMap<AccountId, AccountSummary>) -> Result<ApiKeyView> {
-    let created_by = makers.get(&key.created_by).cloned().ok_or_else(|| Error::internal("a key whose maker has no row"))?;
-    Ok(ApiKeyView {
+/// An upload token to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateUploadToken {
+    /// 1 to 80 characters.
+    #[schema(value_type = NameText)]
+    pub name: String,
+    /// A machine of the account, to which every run that comes with the token is bound.
+    pub machine_id: Option<MachineId>,
+    /// Without it the token lives until it is revoked, or as long as the key that makes it.
+    #[serde(default, deserialize_with = "optional_instant")]
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// A key with its maker, as a view wants them.
+type Made = (ApiKey, AccountSummary);
+
+fn made(key: ApiKey, makers: &HashMap<AccountId, AccountSummary>) -> Result<Made> {
+    let maker = makers.get(&key.created_by).cloned().ok_or_else(|| Error::internal("a key whose maker has no row"))?;
+    Ok((key, maker))
+}
+
+fn view((key, created_by): Made) -> ApiKeyView {
+    ApiKeyView {
         id: key.id,
         name: key.name,
         prefix: key.prefix,
@@ -59,7 +81,21 @@ fn view(key: ApiKey, makers: &HashMap<AccountId, AccountSummary>) -> Result<ApiK
         created_at: key.created_at,
         expires_at: key.expires_at,
         last_used_at: key.last_used_at,
-    })
+    }
+}
+
+fn token_view((key, created_by): Made) -> UploadTokenView {
+    UploadTokenView {
+        id: UploadTokenId::from_uuid(key.id.uuid()),
+        name: key.name,
+        prefix: key.prefix,
+        machine_id: key.machine_id,
+        created_by,
+        minted_by: key.minted_by,
+        created_at: key.created_at,
+        expires_at: key.expires_at,
+        last_used_at: key.last_used_at,
+    }
 }
 
 /// Live keys of the account, newest first; a member or the billing role sees only their own. Expired keys are listed until they are revoked.
@@ -67,27 +103,54 @@ fn view(key: ApiKey, makers: &HashMap<AccountId, AccountSummary>) -> Result<ApiK
 /// # Errors
 /// The database's own faults.
 pub async fn api_keys(conn: &mut Conn, caller: &Caller, before: Option<ApiKeyId>, limit: i64) -> Result<Vec<ApiKeyView>> {
-    let made_by = (!caller.role.manages_members()).then_some(caller.user_id);
-    let found = keys::key_list(conn, caller.account_id, made_by, before, limit).await?;
-    let ids: Vec<AccountId> = found.iter().map(|key| key.created_by).collect();
-    let makers = account_summaries(conn, &ids).await?;
-    found.into_iter().map(|key| view(key, &makers)).collect()
+    Ok(list(conn, KeyKind::Api, caller, before, limit).await?.into_iter().map(view).collect())
 }
 
-fn check(form: &CreateKey, now: DateTime<Utc>) -> Result<(String, ScopeSet)> {
-    let mut faults = Vec::new();
-    let name = names::check(&form.name, "/name").map_err(|e| faults.push(e)).unwrap_or_default();
+/// [`api_keys`] for upload tokens.
+///
+/// # Errors
+/// As there.
+pub async fn upload_tokens(conn: &mut Conn, caller: &Caller, before: Option<UploadTokenId>, limit: i64) -> Result<Vec<UploadTokenView>> {
+    let before = before.map(|id| ApiKeyId::from_uuid(id.uuid()));
+    Ok(list(conn, KeyKind::Upload, caller, before, limit).await?.into_iter().map(token_view).collect())
+}
+
+async fn list(conn: &mut Conn, kind: KeyKind, caller: &Caller, before: Option<ApiKeyId>, limit: i64) -> Result<Vec<Made>> {
+    let made_by = (!caller.role.manages_members()).then_some(caller.user_id);
+    let found = keys::key_list(conn, kind, caller.account_id, made_by, before, limit).await?;
+    let ids: Vec<AccountId> = found.iter().map(|key| key.created_by).collect();
+    let makers = account_summaries(conn, &ids).await?;
+    found.into_iter().map(|key| made(key, &makers)).collect()
+}
+
+fn check_name(name: &str, expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>, faults: &mut Vec<FieldError>) -> String {
+    let name = names::check(name, "/name").map_err(|e| faults.push(e)).unwrap_or_default();
+    if expires_at.is_some_and(|at| at <= now) {
+        faults.push(FieldError::new("/expires_at", "past", "A key cannot expire in the past."));
+    }
+    name
+}
+
+fn check_scopes(texts: &[String], faults: &mut Vec<FieldError>) -> ScopeSet {
     let mut scopes = Vec::new();
-    for (i, text) in form.scopes.iter().enumerate() {
+    for (i, text) in texts.iter().enumerate() {
         match Scope::parse(text) {
             Some(scope) => scopes.push(scope),
             None => faults.push(FieldError::new(format!("/scopes/{i}"), "unknown_scope", "There is no such scope.")),
         }
     }
-    if form.expires_at.is_some_and(|at| at <= now) {
-        faults.push(FieldError::new("/expires_at", "past", "A key cannot expire in the past."));
-    }
-    if faults.is_empty() { Ok((name, scopes.into_iter().collect())) } else { Err(Error::invalid_fields(faults)) }
+    scopes.into_iter().collect()
+}
+
+/// What a key to be made is to be like, checked.
+struct Draft {
+    kind: KeyKind,
+    name: String,
+    scopes: ScopeSet,
+    machine_id: Option<MachineId>,
+    expires_at: Option<DateTime<Utc>>,
+    /// For the audit.
+    details: serde_json::Value,
 }
 
 /// Makes a key for the account the caller acts for. The caller can give it no more than they have themselves; a key made by a key does not
@@ -96,47 +159,84 @@ fn check(form: &CreateKey, now: DateTime<Utc>) -> Result<(String, ScopeSet)> {
 /// # Errors
 /// `invalid_input`; `insufficient_scope` (a key) or `forbidden` (a role) for scopes the caller does not have.
 pub async fn create_key(ctx: &Ctx, caller: &Caller, form: CreateKey) -> Result<NewApiKey> {
+    let mut faults = Vec::new();
+    let name = check_name(&form.name, form.expires_at, ctx.clock.wall_now(), &mut faults);
+    let scopes = check_scopes(&form.scopes, &mut faults);
+    if !faults.is_empty() {
+        return Err(Error::invalid_fields(faults));
+    }
+    let details = json!({ "scopes": form.scopes });
+    let draft = Draft { kind: KeyKind::Api, name, scopes, machine_id: None, expires_at: form.expires_at, details };
+    let (made, key) = make(ctx, caller, draft).await?;
+    Ok(NewApiKey { view: view(made), key })
+}
+
+/// Makes an upload token by the rules of [`create_key`]; it may do what `runs:write` allows. Whether the machine is the account's is for who
+/// knows machines to say.
+///
+/// # Errors
+/// As there.
+pub async fn create_upload_token(ctx: &Ctx, caller: &Caller, form: CreateUploadToken) -> Result<NewUploadToken> {
+    let mut faults = Vec::new();
+    let name = check_name(&form.name, form.expires_at, ctx.clock.wall_now(), &mut faults);
+    if !faults.is_empty() {
+        return Err(Error::invalid_fields(faults));
+    }
+    let scopes = [Scope::RunsWrite].into_iter().collect();
+    let details = json!({ "machine_id": form.machine_id });
+    let draft = Draft { kind: KeyKind::Upload, name, scopes, machine_id: form.machine_id, expires_at: form.expires_at, details };
+    let (made, token) = make(ctx, caller, draft).await?;
+    Ok(NewUploadToken { view: token_view(made), token })
+}
+
+async fn make(ctx: &Ctx, caller: &Caller, draft: Draft) -> Result<(Made, Secret<String>)> {
     let now = ctx.clock.wall_now();
-    let (name, scopes) = check(&form, now)?;
-    let (secret, prefix) = token::api_key();
+    let (secret, prefix) = token::key(draft.kind);
     let sha256 = token::sha256(secret.expose());
     let minted_by = match caller.actor {
         Actor::ApiKey(id) => Some(id),
         Actor::User => None,
     };
     let id = ApiKeyId::new();
-    let (name, prefix, sha256) = (&name, &prefix, &sha256);
-    let view = ctx
+    let (draft, prefix, sha256) = (&draft, &prefix, &sha256);
+    let made = ctx
         .db
         .tx("api_key_create", async |tx| {
-            if !rights_now(tx, caller).await?.covers(scopes) {
+            if !rights_now(tx, caller).await?.covers(draft.scopes) {
                 return Err(too_wide(caller));
             }
-            let expires_at = expiry(tx, minted_by, form.expires_at).await?;
+            let expires_at = expiry(tx, minted_by, draft.expires_at).await?;
             let new = NewKey {
                 id,
+                kind: draft.kind,
                 account_id: caller.account_id,
                 created_by: caller.user_id,
                 minted_by,
-                name,
+                name: &draft.name,
                 prefix,
                 sha256,
-                scopes,
+                scopes: draft.scopes,
+                machine_id: draft.machine_id,
                 expires_at,
                 now,
             };
             let key = keys::key_insert(tx, new).await?;
             let makers = account_summaries(tx, &[key.created_by]).await?;
-            let details = json!({ "scopes": form.scopes });
-            audit(tx, act(caller, "api_key.create", id, details, now)).await?;
-            view(key, &makers)
+            audit(tx, act(caller, draft.kind, "create", id, draft.details.clone(), now)).await?;
+            made(key, &makers)
         })
         .await?;
-    Ok(NewApiKey { view, key: secret })
+    Ok((made, secret))
 }
 
-fn act<'a>(caller: &'a Caller, action: &'static str, id: ApiKeyId, details: serde_json::Value, at: DateTime<Utc>) -> Act<'a> {
-    Act { by: By::Caller(caller), account_id: Some(caller.account_id), action, target: id.to_string(), details, at }
+fn act<'a>(caller: &'a Caller, kind: KeyKind, verb: &str, id: ApiKeyId, details: serde_json::Value, at: DateTime<Utc>) -> Act<'a> {
+    let (action, target) = match (kind, verb) {
+        (KeyKind::Api, "create") => ("api_key.create", id.to_string()),
+        (KeyKind::Api, _) => ("api_key.revoke", id.to_string()),
+        (KeyKind::Upload, "create") => ("upload_token.create", UploadTokenId::from_uuid(id.uuid()).to_string()),
+        (KeyKind::Upload, _) => ("upload_token.revoke", UploadTokenId::from_uuid(id.uuid()).to_string()),
+    };
+    Act { by: By::Caller(caller), account_id: Some(caller.account_id), action, target, details, at }
 }
 
 fn too_wide(caller: &Caller) -> Error {
@@ -179,11 +279,23 @@ async fn expiry(tx: &mut Tx<'_>, minted_by: Option<ApiKeyId>, asked: Option<Date
 /// # Errors
 /// `not_found` for a key of another account or one the caller does not see; `insufficient_scope` for a key that is not the caller's to revoke.
 pub async fn revoke_key(ctx: &Ctx, caller: &Caller, id: ApiKeyId) -> Result<()> {
+    revoke(ctx, KeyKind::Api, caller, id).await
+}
+
+/// [`revoke_key`] for an upload token.
+///
+/// # Errors
+/// As there.
+pub async fn revoke_upload_token(ctx: &Ctx, caller: &Caller, id: UploadTokenId) -> Result<()> {
+    revoke(ctx, KeyKind::Upload, caller, ApiKeyId::from_uuid(id.uuid())).await
+}
+
+async fn revoke(ctx: &Ctx, kind: KeyKind, caller: &Caller, id: ApiKeyId) -> Result<()> {
     let now = ctx.clock.wall_now();
     ctx.db
         .tx("api_key_revoke", async |tx| {
-            let not_found = || Error::not_found("API key");
-            let key = keys::key_fetch(tx, caller.account_id, id).await?.ok_or_else(not_found)?;
+            let not_found = || Error::not_found(kind.noun());
+            let key = keys::key_fetch(tx, kind, caller.account_id, id).await?.ok_or_else(not_found)?;
             if !caller.role.manages_members() && key.created_by != caller.user_id {
                 return Err(not_found());
             }
@@ -194,7 +306,7 @@ pub async fn revoke_key(ctx: &Ctx, caller: &Caller, id: ApiKeyId) -> Result<()> 
                 return Err(Error::new(Code::InsufficientScope, "A key can revoke itself and the keys it made."));
             }
             if keys::key_revoke(tx, id, now).await? > 0 {
-                audit(tx, act(caller, "api_key.revoke", id, json!({}), now)).await?;
+                audit(tx, act(caller, kind, "revoke", id, json!({}), now)).await?;
             }
             Ok(())
         })

@@ -16,7 +16,7 @@ pub use accounts::{
 pub use invitations::{
     CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,
 };
-pub use keys::{CreateKey, api_keys, create_key, revoke_key};
+pub use keys::{CreateKey, CreateUploadToken, api_keys, create_key, create_upload_token, revoke_key, revoke_upload_token, upload_tokens};
 pub use mailed::{ConfirmEmail, confirm_email, notify, request_confirmation, sweep};
 pub use organizations::{
     CreateOrganization, SetRole, UpdateOrganization, found_organization, members, organization, organizations, remove_member,

@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// The parts that have a page, in the order of the menu: the path without the language, and the message that names it.
-const MENU: [(&str, Key); 2] = [("marketplace", Key("menu-marketplace")), ("runs", Key("menu-runs"))];
+const MENU: [(&str, Key); 3] =
+    [("runs", Key("menu-runs")), ("benchmarks", Key("menu-benchmarks")), ("marketplace", Key("menu-marketplace"))];
 
 /// Who asks for a page, in which language. Goes by the first part of the path; a language that is not served has no pages.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@ mod calculator;
 mod challenge;
 mod claim;
 mod command;
+mod copies;
 mod documents;
 mod forge;
 mod forgeries;
@@ -15,6 +16,8 @@ mod parser;
 mod physical;
 mod redaction;
 mod reference;
+mod reverify;
+mod uploads;
 
 use std::path::{Path, PathBuf};
 

@@ -199,6 +199,29 @@ fn a_hostile_host_name_does_not_blind_the_checks() {
     }
 }
 
+/// Found by `make fuzz`: a pattern changed a part of the host's name, and the rest was a name that only the redacted copy knew.
+#[test]
+fn a_host_whose_name_holds_a_pattern_is_redacted_once() {
+    for (host, secret) in [
+        ("bench-HF_TOKEN=hf_abcdefghijklmnophost", "hf_"),
+        ("ann@node-7:x", "ann@"),
+        ("10.0.0.7:8000-rack", "10.0.0.7"),
+        ("x-GPU-01234567-89ab-cdef-0123-456789abcdef-y", "01234567"),
+        ("/home/ann/x", "ann"),
+    ] {
+        let uname = format!("  Linux\t{host}  6.8.0 x86_64");
+        let once = redact::document(json!({ "uname": uname, "note": format!("on {host} again") }));
+        let again = redact::document(once.value.clone());
+        assert_eq!(once.value, again.value, "{host}");
+        assert_eq!(once.value["uname"], "  Linux\t[name]  6.8.0 x86_64", "{host}");
+        assert!(!once.value.to_string().contains(secret), "{}", once.value);
+    }
+    // What is no name of anybody stays, and so does a text that names no host.
+    for uname in ["Linux localhost 6.8.0", "Linux", "", "Linux 12 6.8.0"] {
+        assert_eq!(redact::document(json!({ "uname": uname })).value["uname"], uname);
+    }
+}
+
 #[test]
 fn text_longer_than_any_the_tool_writes_goes_as_a_whole() {
     let redacted = redact::document(json!({"a": "x /home/bob ".repeat(10_000), "b": "x".repeat(65_536)}));

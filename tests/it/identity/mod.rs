@@ -13,6 +13,7 @@ mod registration;
 pub mod routes;
 mod scopes;
 mod sessions;
+mod upload_tokens;
 
 use serde_json::{Value, json};
 

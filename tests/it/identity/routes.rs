@@ -20,8 +20,10 @@ enum For {
     Scope(&'static str),
     /// Operators who have signed in; no key ever.
     Operator,
+    /// The benchmark tool with an upload token, which opens nothing else.
+    UploadToken,
 }
-use For::{Any, Everybody, Operator, Proof, Scope, Session};
+use For::{Any, Everybody, Operator, Proof, Scope, Session, UploadToken};
 
 const ROUTES: &[(&str, &str, For)] = &[
     ("get", "/healthz", Everybody),
@@ -81,6 +83,11 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/listings/{id}/pause", Scope("listings:write")),
     ("get", "/api/v1/me/listings", Scope("machines:read")),
     ("post", "/api/v1/quotes", Scope("rentals:read")),
+    ("get", "/api/bench/whoami", UploadToken),
+    ("post", "/api/bench/runs", UploadToken),
+    ("get", "/api/v1/upload-tokens", Scope("account:read")),
+    ("post", "/api/v1/upload-tokens", Scope("runs:write")),
+    ("delete", "/api/v1/upload-tokens/{id}", Any),
     ("post", "/api/v1/calculator/decode", Everybody),
     ("post", "/api/v1/machines/{id}/challenges", Scope("machines:write")),
     ("get", "/api/v1/challenges/{id}", Scope("machines:read")),
@@ -180,6 +187,9 @@ async fn each_route_lets_in_exactly_whom_it_is_for() {
         keys.insert(scope, app.http.with_bearer(create_key(&ann.http, &[scope]).await.0));
     }
     let nothing = app.http.with_bearer(create_key(&ann.http, &[]).await.0);
+    let form = serde_json::json!({ "name": "bench" });
+    let token = ann.http.post("/api/v1/upload-tokens").json(&form).expect(201).await;
+    let token = app.http.with_bearer(token["token"].as_str().unwrap());
     let everything = app.http.with_bearer(create_key(&ann.http, &SCOPES).await.0);
     for (method, path, whom) in ROUTES {
         let row = format!("{method} {path}");
@@ -188,23 +198,33 @@ async fn each_route_lets_in_exactly_whom_it_is_for() {
         assert!(stranger < 500 && (*whom == Proof || (stranger == 401) == needs_somebody), "{row}, a stranger: {stranger}");
         let (forger, _) = status(&app.http.with_bearer("rmk_nonsense"), method, path).await;
         assert!(!needs_somebody || forger == 401, "{row}, a bad key: {forger}");
+        let (tool, _) = status(&token, method, path).await;
+        // Where nobody is asked for, credentials that are not good are looked at only where they would show more.
+        let expected = if needs_somebody { (tool == 401) == (*whom != UploadToken) } else { tool < 500 };
+        assert!(expected && tool < 500, "{row}, an upload token: {tool}");
         // Each route gets a sign-in of its own: signing out is one of them.
         let person = login(&app, &ann.email, PASSWORD).await;
         let (signed_in, code) = status(&person.http, method, path).await;
         let let_in = ![401, 403].contains(&signed_in) && signed_in < 500;
-        let expected = if *whom == Operator { (signed_in, code.as_str()) == (403, "forbidden") } else { let_in || *whom == Proof };
+        let expected = match whom {
+            Operator => (signed_in, code.as_str()) == (403, "forbidden"),
+            UploadToken => signed_in == 401,
+            _ => let_in || *whom == Proof,
+        };
         assert!(expected, "{row}, signed in: {signed_in} {code}");
         let holders = keys.iter().map(|(scope, http)| (*scope, http)).chain([("nothing", &nothing), ("everything", &everything)]);
         for (held, http) in holders {
             let allowed = match whom {
                 Everybody | Proof => true,
                 Any => held != "nothing",
-                Session | Operator => false,
+                Session | Operator | UploadToken => false,
                 Scope(wanted) => held == "everything" || allows(held, wanted),
             };
             let (found, code) = status(http, method, path).await;
             let expected = if allowed {
                 ![401, 403].contains(&found) || *whom == Proof
+            } else if *whom == UploadToken {
+                found == 401
             } else {
                 (found, code.as_str()) == (403, "insufficient_scope")
             };

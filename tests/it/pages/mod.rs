@@ -1,5 +1,6 @@
 //! Pages as a browser gets them: the run that the published page shows, the market, what every page promises.
 
+mod benchmarks;
 mod crawl;
 mod html;
 mod market;
@@ -9,7 +10,7 @@ mod toolkit;
 
 use serde_json::{Value, json};
 
-use crate::benchmarks;
+use crate::benchmarks as documents;
 use crate::support::TestApp;
 use crate::support::http::{Answer, Http};
 
@@ -22,8 +23,8 @@ async fn uploader(app: &TestApp) -> Http {
 
 /// The reference run with these members changed; its id.
 async fn upload(app: &TestApp, changes: &[(&str, Value)]) -> String {
-    let mut body: Value = serde_json::from_slice(&benchmarks::bytes("reference-run.meta.json")).unwrap();
-    body["document"] = serde_json::from_slice(&benchmarks::bytes("reference-run.json")).unwrap();
+    let mut body: Value = serde_json::from_slice(&documents::bytes("reference-run.meta.json")).unwrap();
+    body["document"] = serde_json::from_slice(&documents::bytes("reference-run.json")).unwrap();
     for (pointer, value) in changes {
         match body.pointer_mut(pointer) {
             Some(member) => *member = value.clone(),

@@ -83,6 +83,10 @@ async fn a_slow_machine_loses_its_badge_and_at_the_second_disagreement_its_run_g
     let run = stage.public_run().await;
     assert_eq!((run["status"].as_str(), run["remeasurements"][0]["outcome"].as_str()), (Some("verified"), Some("disagreed")));
     assert_eq!(stage.letters(), ["Your machine does not fit its matrix"]);
+    let page = stage.app.http.get(&format!("/en/runs/{}", run["id"].as_str().unwrap())).answer().await.body;
+    for words in ["it did not agree", "In doubt", "Outside", "the time between tokens was", "streams answered rightly"] {
+        assert!(page.contains(words), "the run's page lacks: {words}");
+    }
     // An older run of the machine does not stand in for it, and publishing says why.
     let problem = stage.host.http.post(&format!("/api/v1/listings/{listing}/publish")).expect_problem(409, "listing_not_measured").await;
     assert_eq!(problem["unmet"][0]["code"], "remeasure_disagreed");

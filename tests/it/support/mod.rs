@@ -7,6 +7,7 @@ mod exit;
 mod gone;
 pub mod hosts;
 pub mod http;
+pub mod lil_bench;
 mod postgres;
 mod program;
 mod redis;

@@ -43,6 +43,8 @@ fn routes(config: &mut ServiceConfig) {
         .route("/api/v1/broken", get().to(broken))
         .route("/api/v1/panics", get().to(panics))
         .route("/api/v1/panics", post().to(panics))
+        .route("/api/plain/panics", get().to(panics))
+        .route("/api/plain/panics", post().to(panics))
         .route("/api/v1/stranger", get().to(stranger))
         .route("/api/v1/unmet", get().to(unmet))
         .route("/api/v1/bare", get().to(bare))
@@ -88,6 +90,11 @@ async fn our_own_faults_show_nothing_but_the_request_id() {
         assert!(!answer.body.contains("secret"), "{}", answer.body);
         let problem = answer.json();
         assert_eq!((problem["code"].as_str(), problem["request_id"].as_str()), (Some("internal"), Some("r-1")));
+    }
+    // Where only one shape can be read, a panic has it too.
+    for request in [server.http.get("/api/plain/panics"), server.http.post("/api/plain/panics")] {
+        let answer = request.answer().await;
+        assert_eq!((answer.status.as_u16(), answer.body.as_str()), (500, "error: internal"));
     }
     // The worker has survived.
     assert_eq!(server.http.get("/api/v1/hello").answer().await.status, 200);

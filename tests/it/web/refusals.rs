@@ -61,7 +61,9 @@ async fn a_member_that_may_be_null_is_taken_as_null() {
                 continue;
             };
             let schema = document.pointer(reference.trim_start_matches('#')).unwrap();
-            let nullable = schema["properties"].as_object().unwrap().iter().filter(|(_, member)| takes_null(member)).map(|(name, _)| name);
+            // The benchmark tool's document is no form of ours.
+            let Some(members) = schema["properties"].as_object() else { continue };
+            let nullable = members.iter().filter(|(_, member)| takes_null(member)).map(|(name, _)| name);
             let mut body: Map<String, Value> = nullable.map(|name| (name.clone(), Value::Null)).collect();
             tried += body.len();
             if schema["properties"].get("document").is_some() {

@@ -56,7 +56,16 @@ pub fn ctx_with(database_url: &str, redis_url: &str, more: &[&str]) -> Ctx {
 
 /// How the paths below `/v1` write their errors here.
 fn plain_error(_: &HttpRequest, error: &Error, _request_id: &str) -> HttpResponse {
+    plain(error)
+}
+
+fn plain(error: &Error) -> HttpResponse {
     HttpResponse::build(problem::status(error.code())).body(format!("error: {}", error.code().as_str()))
+}
+
+/// How those below `/api/plain` are written when there is no request any more.
+fn plain_late(error: &Error, _request_id: &str) -> HttpResponse {
+    plain(error)
 }
 
 impl Server {
@@ -71,7 +80,7 @@ impl Server {
         let server = HttpServer::new(move || {
             App::new()
                 .app_data(data.clone())
-                .app_data(Renderers::default().at("/v1", plain_error))
+                .app_data(Renderers::default().at("/v1", plain_error).at_late("/api/plain", plain_late))
                 .configure(routes)
                 .default_service(to(not_found))
                 .wrap(from_fn(api))

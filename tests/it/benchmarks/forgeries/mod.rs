@@ -6,6 +6,7 @@ mod origin;
 mod shape;
 mod spelling;
 
+use rigmark::benchmarks::checks::info;
 use rigmark::benchmarks::{Severity, Verdict};
 
 use super::codes;
@@ -51,6 +52,10 @@ fn fault(source: &str, forge: fn(&mut Case), outcome: &Outcome) -> Option<String
         (Err(error), _) => return Some(format!("refused: {error}")),
         (Ok(run), _) => run,
     };
+    let too_severe = run.findings.iter().find(|found| info(&found.code).is_none_or(|row| found.severity > row.weight.severity_max(true)));
+    if let Some(finding) = too_severe {
+        return Some(format!("{} counts more than its row says, or has none", finding.code));
+    }
     let doubted: Vec<_> = run.findings.iter().filter(|finding| finding.severity > Severity::Note).cloned().collect();
     let right = match outcome {
         Caught(code) => run.verdict != Verdict::Verified && doubted.iter().any(|finding| finding.code == *code),
