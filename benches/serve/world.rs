@@ -38,8 +38,7 @@ pub const FILTERS: &str = "/api/v1/listings?region=us&gpu_count=2&vram_gib=24&ma
 /// Fills a page in the small market too.
 pub const COMMON_FILTERS: &str = "/api/v1/listings?region=us&gpu_count=1&max_price=3.{n}";
 pub const WORKLOAD: &str = "/api/v1/listings?model=load-model-0&context=16k&concurrency=4&max_price=9.{n}";
-/// Rankings and lists of runs that fill a page in the small market too. An engine that nobody has measured in `{n}` ways is none: what changes
-/// with every request is the limit of a page, which is answered anew.
+/// Rankings and lists of runs that fill a page in the small market too. No answer of theirs is kept.
 pub const RUN_READS: [(&str, &str); 9] = [
     ("leaderboard", "/api/v1/leaderboard?limit=20"),
     ("leaderboard, decode_at", "/api/v1/leaderboard?metric=decode_at&context=16k&concurrency=8"),

@@ -132,10 +132,6 @@ pub async fn quote_create(_auth: Auth<scope::RentalsRead>, body: Json<CreateQuot
 #[utoipa::path(tag = "Runs", params(LeaderboardQuery), responses((status = 200, body = Page<LeaderboardRow>), QueryProblems))]
 #[get("/api/v1/leaderboard")]
 pub async fn leaderboard_list(query: Query<LeaderboardQuery>, ctx: Ctx) -> Result<impl Responder> {
-    let page = async {
-        let rows = service::leaderboard(&ctx, &query, query.binding()).await?;
-        Page::new(&ctx, query.binding(), query.limit, rows, |(_, place)| place.clone(), |(row, _)| row)
-    };
-    let key = format!("{}\n{}\n{}", query.binding(), query.limit.get(), query.cursor.as_deref().unwrap_or_default());
-    kept_json(&ctx, key, page).await
+    let rows = service::leaderboard(&ctx, &query, query.binding()).await?;
+    Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, rows, |(_, place)| place.clone(), |(row, _)| row)?))
 }
