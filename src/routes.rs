@@ -64,11 +64,13 @@ fn identity_api(config: &mut ServiceConfig) {
 /// Catalog.
 fn catalog_api(config: &mut ServiceConfig) {
     config
-        .service(catalog::api::hardware_list) // GET /api/v1/hardware
+        .service(benchmarks::boards::api::hardware_list) // GET /api/v1/hardware
         .service(catalog::api::hardware_resolve) // GET /api/v1/hardware/resolve
-        .service(catalog::api::hardware_show) // GET /api/v1/hardware/{slug}
-        .service(catalog::api::model_list) // GET /api/v1/models
-        .service(catalog::api::model_show); // GET /api/v1/models/{slug}
+        .service(benchmarks::boards::api::hardware_show) // GET /api/v1/hardware/{slug}
+        .service(benchmarks::boards::api::model_list) // GET /api/v1/models
+        .service(benchmarks::boards::api::model_show) // GET /api/v1/models/{slug}
+        .service(benchmarks::boards::api::publisher_list) // GET /api/v1/publishers
+        .service(benchmarks::boards::api::publisher_show); // GET /api/v1/publishers/{slug}
 }
 
 /// Machines.
@@ -84,6 +86,7 @@ fn machines_api(config: &mut ServiceConfig) {
 /// Challenges, runs, and the benchmark tool's uploads.
 fn benchmarks_api(config: &mut ServiceConfig) {
     config
+        .service(benchmarks::boards::api::benchmark_methods) // GET /api/v1/benchmarks
         .service(benchmarks::tool::api::bench_whoami) // GET /api/bench/whoami
         .service(benchmarks::tool::api::bench_run_upload) // POST /api/bench/runs
         .service(benchmarks::tool::api::upload_token_list) // GET /api/v1/upload-tokens
@@ -101,12 +104,17 @@ fn benchmarks_api(config: &mut ServiceConfig) {
         .service(benchmarks::api::run_cells) // GET /api/v1/matrix-runs/{id}/cells.csv
         .service(benchmarks::api::run_document) // GET /api/v1/matrix-runs/{id}/document
         .service(benchmarks::api::run_history) // GET /api/v1/matrix-runs/{id}/history
-        .service(benchmarks::api::run_original); // GET /api/v1/matrix-runs/{id}/original
+        .service(benchmarks::api::run_original) // GET /api/v1/matrix-runs/{id}/original
+        .service(benchmarks::reports::api::report_list) // GET /api/v1/reports
+        .service(benchmarks::reports::api::report_create) // POST /api/v1/reports
+        .service(benchmarks::reports::api::report_show) // GET /api/v1/reports/{id}
+        .service(benchmarks::reports::api::report_delete); // DELETE /api/v1/reports/{id}
 }
 
 /// Market.
 fn market_api(config: &mut ServiceConfig) {
     config
+        .service(market::api::leaderboard_list) // GET /api/v1/leaderboard
         .service(market::api::listing_create) // POST /api/v1/listings
         .service(market::api::listing_list) // GET /api/v1/listings
         .service(market::api::listing_update) // PATCH /api/v1/listings/{id}

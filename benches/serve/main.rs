@@ -23,7 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use load::Work;
 use table::{Goal, Row, Table, median};
-use world::{CACHED, CLIENTS, COMMON_FILTERS, FILTERS, WORKLOAD, World, address};
+use world::{CACHED, CLIENTS, COMMON_FILTERS, FILTERS, RUN_READS, WORKLOAD, World, address};
 
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_secs(2);
@@ -205,9 +205,10 @@ impl Bench<'_> {
             ("workload, sort=tokens_per_second", format!("{workload}tokens_per_second")),
             ("workload, sort=ttft", format!("{workload}ttft")),
         ];
-        for (what, path) in searches {
+        let market = searches.map(|(what, path)| (format!("1,000,000 cells / 10,000: {what}"), path));
+        let runs = RUN_READS.map(|(what, path)| (format!("100,000 runs / 1,000: {what}"), path.to_owned()));
+        for (what, path) in market.into_iter().chain(runs) {
             let work = Work::Get { path };
-            let what = format!("1,000,000 cells / 10,000: {what}");
             let time = async |server| Ok::<_, anyhow::Error>(1_000.0 / load::run(server, work.clone(), 1, ROUND / 2).await?);
             let rounds = self.alternate(&what, || time(big), || time(small)).await?;
             table.add(Row::of_times(&what, "small market", &rounds, Goal::AtMost(1.5)));

@@ -38,6 +38,18 @@ pub const FILTERS: &str = "/api/v1/listings?region=us&gpu_count=2&vram_gib=24&ma
 /// Fills a page in the small market too.
 pub const COMMON_FILTERS: &str = "/api/v1/listings?region=us&gpu_count=1&max_price=3.{n}";
 pub const WORKLOAD: &str = "/api/v1/listings?model=load-model-0&context=16k&concurrency=4&max_price=9.{n}";
+/// Rankings and lists of runs that fill a page in the small market too. No answer of theirs is kept.
+pub const RUN_READS: [(&str, &str); 9] = [
+    ("leaderboard", "/api/v1/leaderboard?limit=20"),
+    ("leaderboard, decode_at", "/api/v1/leaderboard?metric=decode_at&context=16k&concurrency=8"),
+    ("leaderboard, ttft_at", "/api/v1/leaderboard?metric=ttft_at&context=16k&concurrency=8"),
+    ("leaderboard, prefill_at", "/api/v1/leaderboard?metric=prefill_at&context=8k"),
+    ("leaderboard, one model", "/api/v1/leaderboard?model=load-model-0"),
+    ("leaderboard, tokens_per_dollar", "/api/v1/leaderboard?metric=tokens_per_dollar&context=16k&concurrency=8"),
+    ("run list", "/api/v1/matrix-runs?sort=newest"),
+    ("run list, one model, by peak", "/api/v1/matrix-runs?model=load-model-0&sort=decode_peak"),
+    ("run list, one engine, by single", "/api/v1/matrix-runs?engine=vllm&sort=decode_single"),
+];
 pub const CACHED: &str = "/api/v1/listings?region=us&gpu_count=2&vram_gib=24&max_price=3.5";
 
 #[derive(Parser)]

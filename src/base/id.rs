@@ -37,6 +37,7 @@ kinds! {
     Challenge ChallengeId "chl";
     Run RunId "run";
     Remeasurement RemeasurementId "rem";
+    Report ReportId "rep";
     Listing ListingId "lst";
     Rental RentalId "rnt";
     Transfer TransferId "trf";

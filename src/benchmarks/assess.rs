@@ -13,7 +13,7 @@ use super::redact;
 use super::verdict::{AssessContext, Assessment, FingerprintCell, RULES_VERSION, RunSettings, Tool, Verdict};
 use crate::catalog::{Catalog, HardwareMatch};
 
-const TOOL_NAME: &str = "llm-inference-bench";
+pub(super) const TOOL_NAME: &str = "llm-inference-bench";
 const TOKENS_PER_K: u64 = 1_024;
 const MICROS: f64 = 1e6;
 const MILLIS: f64 = 1e3;

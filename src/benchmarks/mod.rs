@@ -25,6 +25,7 @@ pub mod verdict;
 
 pub use api::original_download;
 pub use assess::{assess, assess_value, context_name, device_finding, duplicate_finding, measured_cells};
+pub use boards::{LeaderboardOffer, LeaderboardQuery, LeaderboardRow, LeaderboardRun, Metric, Place, Ranking};
 pub use challenge::{AnswerFacts, ChallengeSpec, CommandTarget, DrawRequest, Profile, draw, measure_command, tool_command};
 pub use checks::{CHECKS, CellRef, CheckInfo, Finding, Group, Phase, Severity, Weight};
 pub use claim::{Claim, ClaimedEngine, ClaimedHardware, ClaimedModel};
@@ -33,15 +34,18 @@ pub use document::{Envelope, read_envelope, read_value};
 pub use history::{Doer, Event};
 pub use jobs::{EngineIdentity, Remeasure, RemeasureHandler};
 pub use json::{Unreadable, UnreadableCode};
-pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch, comparison_cell};
+pub use matrix::{Cell, CellStatus, DecodeMode, KvCapacity, Matrix, PrefillRow, WorkloadMatch, comparison_cell, comparison_cell_sql};
 pub use pages::{HistorySection, Ladder, LevelMark, MatrixTable, OtherRuns, Readings, RunBody, StatusMark, cell_name};
 pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;
+pub mod boards;
 pub mod jobs;
+pub mod methods;
 pub mod model;
 pub mod pages;
 mod queries;
+pub mod reports;
 pub mod service;
 pub mod tool;
 

@@ -115,6 +115,8 @@ pub struct Run {
     pub hardware_slug: Option<String>,
     pub gpu_count: Option<i32>,
     pub engine_name: Option<String>,
+    /// None where the launch command names none.
+    pub kv_cache_dtype: Option<String>,
     pub title: String,
     pub summary: String,
     pub detail: JsonText,
@@ -149,16 +151,13 @@ pub struct Standing {
 }
 
 /// What lists show: a run without its `detail`.
-#[derive(Debug, Clone, Queryable, Selectable)]
-#[diesel(table_name = runs, check_for_backend(diesel::pg::Pg))]
+#[derive(Debug, Clone, Queryable)]
 pub struct RunRow {
     pub id: RunId,
-    pub account_id: AccountId,
-    pub machine_id: Option<MachineId>,
+    pub by_handle: String,
     pub status: String,
     pub evidence_level: String,
     pub model_slug: Option<String>,
-    pub model_name: String,
     pub publisher: Option<String>,
     pub quantization: Option<String>,
     pub hardware_slug: Option<String>,
@@ -171,7 +170,6 @@ pub struct RunRow {
     pub prefill_peak_tokens_per_second: Option<f64>,
     pub created_at: DateTime<Utc>,
     pub expires_at: DateTime<Utc>,
-    pub stale_at: Option<DateTime<Utc>>,
 }
 
 /// One row of `run_cells`.

@@ -87,6 +87,41 @@ impl Quantization {
     }
 }
 
+/// Spellings of KV cache types that mean the same, after the first.
+const KV_CACHE_SAME: [&[&str]; 4] =
+    [&["fp16", "float16", "f16", "half"], &["bf16", "bfloat16"], &["fp32", "float32", "f32"], &["fp8", "fp8_e4m3"]];
+const KV_CACHE_NAME_CHARS_MAX: usize = 40;
+
+/// A KV cache type in one spelling; none for `auto`, which is the engine's own choice.
+pub fn kv_cache_name(text: &str) -> Option<String> {
+    let lower: String = text.trim().to_lowercase().chars().take(KV_CACHE_NAME_CHARS_MAX).collect();
+    let same = KV_CACHE_SAME.iter().find(|names| names.contains(&lower.as_str())).and_then(|names| names.first());
+    Some(same.map_or(lower, |name| (*name).to_owned())).filter(|name| !name.is_empty() && name != "auto")
+}
+
+/// The KV cache type that a launch command names: of vLLM and SGLang, or of llama.cpp, whose keys and values may differ (`q8_0/q4_0`).
+pub fn kv_cache_of_command(command: &str) -> Option<String> {
+    // Comments are not options.
+    let words: Vec<&str> = command
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .flat_map(|line| line.split([' ', '=', '\t']))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let value = |names: &[&str]| words.iter().position(|word| names.contains(word)).and_then(|at| words.get(at + 1)).copied();
+    if let Some(whole) = value(&["--kv-cache-dtype"]) {
+        return kv_cache_name(whole);
+    }
+    let keys = value(&["--cache-type-k", "-ctk"]).and_then(kv_cache_name);
+    let values = value(&["--cache-type-v", "-ctv"]).and_then(kv_cache_name);
+    match (keys, values) {
+        (None, None) => None,
+        (Some(keys), Some(values)) if keys == values => Some(keys),
+        // llama.cpp keeps in 16 bits what nothing else was said of.
+        (keys, values) => Some(format!("{}/{}", keys.as_deref().unwrap_or("fp16"), values.as_deref().unwrap_or("fp16"))),
+    }
+}
+
 fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_ascii_alphanumeric() || !c.is_ascii()).flat_map(char::to_lowercase).collect()
 }

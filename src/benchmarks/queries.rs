@@ -4,16 +4,20 @@ use chrono::{DateTime, Utc};
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
 
-use super::copies::{self, Newcomer};
-use super::model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing, ToolUpload};
+use super::{
+    copies::{self, Newcomer},
+    matrix::comparison_cell_sql,
+    model::{Challenge, RelatedCell, RelatedRun, Run, RunCell, RunRow, Standing, ToolUpload},
+    verdict::Verdict,
+};
 use crate::{
     base::{
         Result,
         id::{AccountId, ChallengeId, MachineId, RunId},
     },
     db::{
-        Conn, Tx,
-        schema::{challenges, run_cells, run_documents, run_marks, run_standings, runs, tool_uploads},
+        Bind, Conn, Draft, KeptDsl, Shapes, Statement, Tx,
+        schema::{accounts, challenges, run_cells, run_documents, run_marks, run_standings, runs, tool_uploads},
     },
 };
 
@@ -91,8 +95,18 @@ pub async fn run_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Run>> {
     Ok(runs::table.find(id.uuid()).select(Run::as_select()).first(conn).await.optional()?)
 }
 
-pub async fn run_fetch_by_upload_key(conn: &mut Conn, key: &str) -> Result<Option<Run>> {
-    Ok(runs::table.filter(runs::upload_key.eq(key)).select(Run::as_select()).first(conn).await.optional()?)
+/// A run with its uploader's handle and what became of it: all that is shown of the run itself, in one statement.
+pub async fn run_shown(mut conn: &Conn, id: RunId) -> Result<Option<(Run, String, Option<Standing>)>> {
+    let row = runs::table
+        .inner_join(accounts::table.on(accounts::id.eq(runs::account_id)))
+        .left_join(run_standings::table)
+        .filter(runs::id.eq(id.uuid()))
+        .select((Run::as_select(), accounts::handle, Option::<Standing>::as_select()));
+    Ok(row.first(&mut conn).await.optional()?)
+}
+
+pub async fn run_id_by_upload_key(conn: &mut Conn, key: &str) -> Result<Option<RunId>> {
+    Ok(runs::table.filter(runs::upload_key.eq(key)).select(runs::id).first(conn).await.optional()?)
 }
 
 /// Takes an id of the benchmark tool for a run that this transaction writes or that is there already; `false` when it is taken. Waits for a
@@ -339,8 +353,7 @@ pub struct RunFilter {
     pub engine: Option<String>,
     pub quantization: Option<String>,
     pub by: Option<AccountId>,
-    pub machine: Option<MachineId>,
-    pub status: Option<String>,
+    pub status: Option<Verdict>,
     pub sort: RunSort,
 }
 
@@ -352,70 +365,93 @@ pub struct RunPlace {
     pub id: RunId,
 }
 
-pub async fn run_list(conn: &mut Conn, filter: &RunFilter, after: Option<&RunPlace>, limit: i64) -> Result<Vec<RunRow>> {
-    let mut query = runs::table.filter(runs::visibility.eq("public")).into_boxed();
-    if let Some(model) = &filter.model {
-        query = query.filter(runs::model_slug.eq(model).or(runs::model_name.eq(model)));
-    }
-    if let Some(publisher) = &filter.publisher {
-        query = query.filter(runs::publisher.eq(publisher));
-    }
-    if let Some(hardware) = &filter.hardware {
-        query = query.filter(runs::hardware_slug.eq(hardware));
-    }
-    if let Some(count) = filter.gpu_count {
-        query = query.filter(runs::gpu_count.eq(count));
-    }
-    if let Some(engine) = &filter.engine {
-        query = query.filter(runs::engine_name.eq(engine));
-    }
-    if let Some(quantization) = &filter.quantization {
-        query = query.filter(runs::quantization.eq(quantization));
-    }
-    if let Some(by) = filter.by {
-        query = query.filter(runs::account_id.eq(by.uuid()));
-    }
-    if let Some(machine) = filter.machine {
-        query = query.filter(runs::machine_id.eq(machine.uuid()));
-    }
-    if let Some(status) = &filter.status {
-        query = query.filter(runs::status.eq(status));
-    }
-    macro_rules! by_figure {
-        ($column:expr) => {{
-            // Runs without the figure have no place in a list sorted by it.
-            query = query.filter($column.is_not_null());
-            if let Some(place) = after {
-                query = query.filter($column.lt(place.value).or($column.eq(place.value).and(runs::id.lt(place.id.uuid()))));
-            }
-            query.order(($column.desc(), runs::id.desc()))
-        }};
-    }
-    let query = match filter.sort {
-        RunSort::Newest => {
-            if let Some(place) = after {
-                query = query.filter(
-                    runs::created_at.lt(place.created_at).or(runs::created_at.eq(place.created_at).and(runs::id.lt(place.id.uuid()))),
-                );
-            }
-            query.order((runs::created_at.desc(), runs::id.desc()))
+impl RunSort {
+    /// The column of the order, for the orders by a figure.
+    const fn figure(self) -> Option<&'static str> {
+        match self {
+            Self::Newest => None,
+            Self::DecodeSingle => Some("r.decode_single_tokens_per_second"),
+            Self::DecodePeak => Some("r.decode_peak_tokens_per_second"),
+            Self::PrefillPeak => Some("r.prefill_peak_tokens_per_second"),
         }
-        RunSort::DecodeSingle => by_figure!(runs::decode_single_tokens_per_second),
-        RunSort::DecodePeak => by_figure!(runs::decode_peak_tokens_per_second),
-        RunSort::PrefillPeak => by_figure!(runs::prefill_peak_tokens_per_second),
-    };
-    Ok(query.limit(limit).select(RunRow::as_select()).load(conn).await?)
+    }
 }
 
-/// What makes runs related.
-pub struct RelatedFilter<'a> {
-    pub id: RunId,
-    pub model_slug: Option<&'a str>,
-    pub quantization: Option<&'a str>,
-    pub hardware_slug: Option<&'a str>,
-    /// The cell to compare by; of each run the nearest to it is taken, as `matrix::comparison_cell` counts.
-    pub context_tokens: i32,
-    pub concurrency: i32,
+type Words = sql_types::Nullable<sql_types::Text>;
+type Figure = sql_types::Nullable<sql_types::Double>;
+type RunRowSql = (
+    sql_types::Uuid,
+    sql_types::Text,
+    sql_types::Text,
+    sql_types::Text,
+    Words,
+    Words,
+    Words,
+    Words,
+    sql_types::Nullable<sql_types::Integer>,
+    Words,
+    sql_types::Text,
+    sql_types::Text,
+    Figure,
+    Figure,
+    Figure,
+    sql_types::Timestamptz,
+    sql_types::Timestamptz,
+);
+
+/// Public runs in the order asked for, from after `after`. Each order, and those narrowed to a model or a hardware model, is one of an index.
+pub async fn run_list(conn: &mut Conn, shapes: &Shapes, filter: &RunFilter, after: Option<&RunPlace>, limit: i64) -> Result<Vec<RunRow>> {
+    let mut s = Draft::default();
+    s.and("r.visibility = 'public'");
+    let texts = [
+        // As the indexes have it.
+        ("coalesce(r.model_slug, r.model_name)", &filter.model),
+        ("r.publisher", &filter.publisher),
+        ("r.hardware_slug", &filter.hardware),
+        ("r.engine_name", &filter.engine),
+        ("r.quantization", &filter.quantization),
+    ];
+    for (column, value) in texts {
+        if let Some(value) = value {
+            let value = s.bind(Bind::Text(value.clone()));
+            s.and(format!("{column} = {value}"));
+        }
+    }
+    if let Some(count) = filter.gpu_count {
+        let count = s.bind(Bind::Integer(count));
+        s.and(format!("r.gpu_count = {count}"));
+    }
+    if let Some(by) = filter.by {
+        let by = s.bind(Bind::Id(by.uuid()));
+        s.and(format!("r.account_id = {by}"));
+    }
+    if let Some(status) = filter.status {
+        // In the text: what is not verified is rare, and has an index of its own.
+        s.and(format!("r.status = '{}'", status.as_str()));
+        s.conditions.extend((status != Verdict::Verified).then(|| "r.status <> 'verified'".to_owned()));
+    }
+    let column = filter.sort.figure().unwrap_or("r.created_at");
+    if filter.sort.figure().is_some() {
+        // Runs without the figure have no place in a list sorted by it.
+        s.and(format!("{column} IS NOT NULL"));
+    }
+    if let Some(place) = after {
+        let value = match filter.sort {
+            RunSort::Newest => s.bind(Bind::Instant(place.created_at)),
+            _ => s.bind(Bind::Double(place.value.unwrap_or(f64::INFINITY))),
+        };
+        let id = s.bind(Bind::Id(place.id.uuid()));
+        s.and(format!("({column}, r.id) < ({value}, {id})"));
+    }
+    let text = format!(
+        "SELECT r.id, a.handle, r.status, r.evidence_level, r.model_slug, r.publisher, r.quantization, r.hardware_slug, r.gpu_count,
+                r.engine_name, r.title, r.summary, r.decode_single_tokens_per_second, r.decode_peak_tokens_per_second,
+                r.prefill_peak_tokens_per_second, r.created_at, r.expires_at
+         FROM (SELECT * FROM runs r WHERE {conditions} ORDER BY {column} DESC, r.id DESC LIMIT {limit}) r
+         JOIN accounts a ON a.id = r.account_id ORDER BY {column} DESC, r.id DESC",
+        conditions = s.conditions()
+    );
+    Ok(Statement::<RunRowSql>::of_shape(shapes, text, s.binds).load(conn).await?)
 }
 
 #[derive(QueryableByName)]
@@ -473,38 +509,38 @@ impl From<RelatedRow> for RelatedRun {
     }
 }
 
-/// The newest verified public runs of the same model and quantization, then those of the same hardware with another; `limit` of each, by the
-/// indexes of model and hardware.
-pub async fn run_list_related(conn: &mut Conn, filter: &RelatedFilter<'_>, limit: i64) -> Result<Vec<RelatedRun>> {
-    let rows: Vec<RelatedRow> = diesel::sql_query(
-        "SELECT r.id, found.is_of_model, coalesce(r.model_slug, r.model_name) AS model, r.quantization, r.hardware_slug, r.gpu_count,
+/// The newest verified public runs of the same model and quantization as this one, then those of the same hardware with another; `limit` of
+/// each, by the indexes of model and hardware. Each with its valid cell nearest to this run's `comparison_cell`.
+pub async fn run_list_related(mut conn: &Conn, id: RunId, limit: i64) -> Result<Vec<RelatedRun>> {
+    let text = format!(
+        "WITH subject AS MATERIALIZED (
+             SELECT r.id, r.model_slug, r.quantization, r.hardware_slug, coalesce(c.context_tokens, 0) AS context_tokens,
+                    coalesce(c.concurrency, 1) AS concurrency
+             FROM runs r LEFT JOIN LATERAL ({cell}) c ON true WHERE r.id = $1)
+         SELECT r.id, found.is_of_model, coalesce(r.model_slug, r.model_name) AS model, r.quantization, r.hardware_slug, r.gpu_count,
                 r.engine_name, r.evidence_level, r.decode_single_tokens_per_second, r.prefill_peak_tokens_per_second,
                 c.context_tokens AS cell_context_tokens, c.concurrency AS cell_concurrency,
                 c.total_tokens_per_second AS cell_tokens_per_second
-         FROM ((SELECT id, true AS is_of_model FROM runs
-                WHERE model_slug = $2 AND quantization IS NOT DISTINCT FROM $3 AND id <> $1 AND visibility = 'public' AND status = 'verified'
-                ORDER BY created_at DESC, id DESC LIMIT $7)
-               UNION ALL
-               (SELECT id, false FROM runs
-                WHERE hardware_slug = $4 AND (model_slug, quantization) IS DISTINCT FROM ($2, $3) AND id <> $1 AND visibility = 'public'
-                  AND status = 'verified'
-                ORDER BY created_at DESC, id DESC LIMIT $7)) found
+         FROM subject s CROSS JOIN LATERAL (
+             (SELECT id, true AS is_of_model FROM runs
+              WHERE coalesce(model_slug, model_name) = s.model_slug AND quantization IS NOT DISTINCT FROM s.quantization AND id <> s.id
+                AND visibility = 'public' AND status = 'verified'
+              ORDER BY created_at DESC, id DESC LIMIT {limit})
+             UNION ALL
+             (SELECT id, false FROM runs
+              WHERE hardware_slug = s.hardware_slug AND (model_slug, quantization) IS DISTINCT FROM (s.model_slug, s.quantization) AND id <> s.id
+                AND visibility = 'public' AND status = 'verified'
+              ORDER BY created_at DESC, id DESC LIMIT {limit})) found
          JOIN runs r ON r.id = found.id
          LEFT JOIN LATERAL (
              SELECT context_tokens, concurrency, total_tokens_per_second FROM run_cells
              WHERE run_id = r.id AND status = 'valid'
-             ORDER BY abs(ln((1024 + context_tokens) / (1024.0 + $5))) + abs(ln(concurrency / $6::numeric)), context_tokens, concurrency
+             ORDER BY abs(ln((1024 + context_tokens) / (1024.0 + s.context_tokens))) + abs(ln(concurrency / s.concurrency::numeric)),
+                      context_tokens, concurrency
              LIMIT 1) c ON true
          ORDER BY found.is_of_model DESC, r.created_at DESC, r.id DESC",
-    )
-    .bind::<sql_types::Uuid, _>(filter.id)
-    .bind::<sql_types::Nullable<sql_types::Text>, _>(filter.model_slug)
-    .bind::<sql_types::Nullable<sql_types::Text>, _>(filter.quantization)
-    .bind::<sql_types::Nullable<sql_types::Text>, _>(filter.hardware_slug)
-    .bind::<sql_types::Integer, _>(filter.context_tokens)
-    .bind::<sql_types::Integer, _>(filter.concurrency)
-    .bind::<sql_types::BigInt, _>(limit)
-    .load(conn)
-    .await?;
+        cell = comparison_cell_sql()
+    );
+    let rows: Vec<RelatedRow> = diesel::sql_query(text).bind::<sql_types::Uuid, _>(id).kept().load(&mut conn).await?;
     Ok(rows.into_iter().map(RelatedRun::from).collect())
 }

@@ -28,7 +28,7 @@ use futures::FutureExt;
 
 use crate::base::{Error, Result, clock::Clock};
 pub use error::OnConstraint;
-pub use prepared::{Bind, KeptDsl, Shapes, Statement};
+pub use prepared::{Bind, Draft, KeptDsl, Shapes, Statement};
 pub use types::JsonText;
 
 pub type Conn = AsyncPgConnection;

@@ -91,6 +91,27 @@ impl<Row> QueryFragment<Pg> for Statement<Row> {
     }
 }
 
+/// SQL text under construction: conditions that belong together, and the values of the parameters in all of it.
+#[derive(Default)]
+pub struct Draft {
+    pub conditions: Vec<String>,
+    pub binds: Vec<Bind>,
+}
+
+impl Draft {
+    /// The parameter that stands for the value.
+    pub fn bind(&mut self, value: Bind) -> String {
+        self.binds.push(value);
+        format!("${}", self.binds.len())
+    }
+    pub fn and(&mut self, condition: impl Into<String>) {
+        self.conditions.push(condition.into());
+    }
+    pub fn conditions(&self) -> String {
+        self.conditions.join(" AND ")
+    }
+}
+
 /// Texts kept at once in a process; each may stand on every connection, at some hundred kilobytes in PostgreSQL.
 const KEPT_MAX: usize = 48;
 /// A text is kept from this sighting on, so that one that nobody repeats takes no room.

@@ -46,6 +46,30 @@ diesel::table! {
 }
 
 diesel::table! {
+    board_series (id) {
+        id -> Int4,
+        model -> Text,
+        quantization -> Text,
+        kv_cache_dtype -> Text,
+        hardware_slug -> Text,
+        gpu_count -> Int4,
+        publisher -> Nullable<Text>,
+        run_count -> Int4,
+    }
+}
+
+diesel::table! {
+    boards (id) {
+        id -> Int4,
+        metric -> Text,
+        least_evidence -> Text,
+        engine -> Text,
+        context_tokens -> Int4,
+        concurrency -> Int4,
+    }
+}
+
+diesel::table! {
     business_clock (id) {
         id -> Int2,
         offset_microseconds -> Int8,
@@ -148,6 +172,28 @@ diesel::table! {
 }
 
 diesel::table! {
+    leaderboard_entries (board_id, series_id) {
+        board_id -> Int4,
+        series_id -> Int4,
+        run_id -> Uuid,
+        concurrency -> Int4,
+        figure -> Float8,
+        sort_value -> Float8,
+        lowest -> Float8,
+        highest -> Float8,
+        run_count -> Int4,
+        account_count -> Int4,
+        stale_run_count -> Int4,
+        model -> Text,
+        publisher -> Nullable<Text>,
+        hardware_slug -> Text,
+        gpu_count -> Int4,
+        quantization -> Text,
+        kv_cache_dtype -> Text,
+    }
+}
+
+diesel::table! {
     ledger_accounts (id) {
         id -> Uuid,
         key -> Text,
@@ -169,6 +215,23 @@ diesel::table! {
         total_tokens_per_second -> Float8,
         cold_ttft_ms -> Nullable<Float8>,
         rate -> Float8,
+    }
+}
+
+diesel::table! {
+    listing_values (listing_id, context_tokens, concurrency) {
+        listing_id -> Uuid,
+        context_tokens -> Int4,
+        concurrency -> Int4,
+        total_tokens_per_second -> Float8,
+        rate -> Float8,
+        model -> Text,
+        publisher -> Nullable<Text>,
+        hardware_slug -> Text,
+        gpu_count -> Int4,
+        quantization -> Text,
+        kv_cache_dtype -> Text,
+        engine -> Text,
     }
 }
 
@@ -393,6 +456,33 @@ diesel::table! {
 }
 
 diesel::table! {
+    reports (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        model_slug -> Nullable<Text>,
+        model_name -> Text,
+        publisher -> Nullable<Text>,
+        hardware_slug -> Nullable<Text>,
+        hardware_name -> Text,
+        gpu_count -> Int4,
+        engine_name -> Text,
+        engine_version -> Nullable<Text>,
+        quantization -> Text,
+        kv_cache_dtype -> Nullable<Text>,
+        context_tokens -> Int4,
+        concurrency -> Int4,
+        rate -> Text,
+        tokens_per_second -> Float8,
+        ttft_ms -> Nullable<Float8>,
+        total_ceiling_tokens_per_second -> Nullable<Float8>,
+        is_above_ceiling -> Bool,
+        source_url -> Nullable<Text>,
+        notes -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     reverify_passes (id) {
         id -> Int8,
         rules_version -> Text,
@@ -450,6 +540,13 @@ diesel::table! {
 }
 
 diesel::table! {
+    run_series (run_id) {
+        run_id -> Uuid,
+        series_id -> Int4,
+    }
+}
+
+diesel::table! {
     run_standings (run_id) {
         run_id -> Uuid,
         remeasured_at -> Nullable<Timestamptz>,
@@ -492,6 +589,7 @@ diesel::table! {
         reviewed_at -> Nullable<Timestamptz>,
         reviewed_by -> Nullable<Uuid>,
         review_reason -> Nullable<Text>,
+        kv_cache_dtype -> Nullable<Text>,
     }
 }
 
@@ -564,14 +662,17 @@ diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> machines (machine_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
+diesel::joinable!(board_series -> hardware_models (hardware_slug));
 diesel::joinable!(challenges -> accounts (account_id));
 diesel::joinable!(challenges -> machines (machine_id));
 diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
+diesel::joinable!(leaderboard_entries -> runs (run_id));
 diesel::joinable!(ledger_accounts -> accounts (account_id));
 diesel::joinable!(listing_answers -> listings (listing_id));
 diesel::joinable!(listing_answers -> workload_spans (span_id));
+diesel::joinable!(listing_values -> listings (listing_id));
 diesel::joinable!(listings -> accounts (account_id));
 diesel::joinable!(listings -> machines (machine_id));
 diesel::joinable!(listings -> runs (run_id));
@@ -593,10 +694,15 @@ diesel::joinable!(rental_segments -> rentals (rental_id));
 diesel::joinable!(rentals -> listings (listing_id));
 diesel::joinable!(rentals -> machines (machine_id));
 diesel::joinable!(rentals -> runs (run_id));
+diesel::joinable!(reports -> accounts (account_id));
+diesel::joinable!(reports -> hardware_models (hardware_slug));
+diesel::joinable!(reports -> models (model_slug));
 diesel::joinable!(run_cells -> runs (run_id));
 diesel::joinable!(run_documents -> runs (run_id));
 diesel::joinable!(run_events -> runs (run_id));
 diesel::joinable!(run_marks -> runs (run_id));
+diesel::joinable!(run_series -> board_series (series_id));
+diesel::joinable!(run_series -> runs (run_id));
 diesel::joinable!(run_standings -> runs (run_id));
 diesel::joinable!(runs -> challenges (challenge_id));
 diesel::joinable!(runs -> hardware_models (hardware_slug));
@@ -612,13 +718,16 @@ diesel::allow_tables_to_appear_in_same_query! {
     accounts,
     api_keys,
     audit_events,
+    board_series,
     challenges,
     entitlements,
     hardware_models,
     holds,
     invitations,
+    leaderboard_entries,
     ledger_accounts,
     listing_answers,
+    listing_values,
     listings,
     machine_watches,
     machines,
@@ -632,10 +741,12 @@ diesel::allow_tables_to_appear_in_same_query! {
     rental_events,
     rental_segments,
     rentals,
+    reports,
     run_cells,
     run_documents,
     run_events,
     run_marks,
+    run_series,
     run_standings,
     runs,
     session_cookies,

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     base::{Result, id::ListingId},
+    benchmarks::{LeaderboardQuery, LeaderboardRow},
     ctx::Ctx,
     identity::{Auth, MaybeAuth, scope},
     web::{
@@ -122,4 +123,15 @@ pub async fn listing_list_own(auth: Auth<scope::MachinesRead>, query: Query<OwnL
 pub async fn quote_create(_auth: Auth<scope::RentalsRead>, body: Json<CreateQuote>, ctx: Ctx) -> Result<impl Responder> {
     let quote = service::create_quote(&ctx, &body).await?;
     Ok(HttpResponse::Created().json(quote))
+}
+
+/// Rank what was measured
+///
+/// Each row is a model in one quantization and KV cache type on one hardware, at one context and concurrency, with the median of its accepted runs
+/// and the run that has it. An account counts once. `tokens_per_dollar` ranks published listings that have a measured badge.
+#[utoipa::path(tag = "Runs", params(LeaderboardQuery), responses((status = 200, body = Page<LeaderboardRow>), QueryProblems))]
+#[get("/api/v1/leaderboard")]
+pub async fn leaderboard_list(query: Query<LeaderboardQuery>, ctx: Ctx) -> Result<impl Responder> {
+    let rows = service::leaderboard(&ctx, &query, query.binding()).await?;
+    Ok(actix::Json(Page::new(&ctx, query.binding(), query.limit, rows, |(_, place)| place.clone(), |(row, _)| row)?))
 }

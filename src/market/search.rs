@@ -8,7 +8,7 @@ use crate::{
     base::{
         Money, Result,
         faults::Faults,
-        id::{ListingId, MachineId},
+        id::ListingId,
         shape::{ContextText, LimitText, RegionText},
     },
     benchmarks::Quantization,
@@ -93,8 +93,6 @@ pub struct ListingQuery {
 /// A checked search.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
-    /// One machine, for pages about it.
-    pub machine: Option<MachineId>,
     pub hardware_slug: Option<String>,
     pub gpu_count: Option<i32>,
     pub vram_gib: Option<f64>,
@@ -124,7 +122,6 @@ impl Search {
     /// Every published listing whose run answers the workload, cheapest output first.
     pub const fn of_workload(workload: Workload) -> Self {
         Self {
-            machine: None,
             hardware_slug: None,
             gpu_count: None,
             vram_gib: None,
@@ -170,7 +167,6 @@ impl Search {
         let sort = query.sort.or(by_workload).unwrap_or(Sort::Price);
         faults.finish()?;
         Ok(Self {
-            machine: None,
             hardware_slug,
             gpu_count: query.gpu_count,
             vram_gib: query.vram_gib,

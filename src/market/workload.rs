@@ -2,10 +2,7 @@
 
 use super::price::{CellSpeed, per_million_output_tokens};
 use crate::base::Money;
-
-/// Largest context and concurrency that may be asked for.
-pub const CONTEXT_MAX: i32 = 16_777_216;
-pub const CONCURRENCY_MAX: i32 = 4_096;
+pub use crate::base::units::{CONCURRENCY_MAX, CONTEXT_TOKENS_MAX as CONTEXT_MAX, parse_context};
 
 /// "This model, this much context, this many users."
 #[derive(Debug, Clone, PartialEq)]
@@ -14,20 +11,6 @@ pub struct Workload {
     pub model: String,
     pub context_tokens: i32,
     pub concurrency: i32,
-}
-
-/// `16384`, `16k` (1024 each) or `1m`.
-pub fn parse_context(text: &str) -> Option<i32> {
-    let lower = text.to_ascii_lowercase();
-    let (digits, factor) = match lower.as_bytes().last()? {
-        b'k' => (lower.strip_suffix('k')?, 1_024),
-        b'm' => (lower.strip_suffix('m')?, 1_048_576),
-        _ => (lower.as_str(), 1),
-    };
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse::<i32>().ok()?.checked_mul(factor).filter(|tokens| *tokens <= CONTEXT_MAX)
 }
 
 /// A measured rate as the integer that prices are made of. The one place where a rate meets money: IEEE multiplication and rounding to even,

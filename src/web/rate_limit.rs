@@ -34,9 +34,11 @@ pub const MAIL: Quota = quota("mail", 5, 3_600);
 pub const CHALLENGES: Quota = quota("challenges", 600, 3_600);
 /// Run documents, by account.
 pub const UPLOADS: Quota = quota("uploads", 1_200, 3_600);
+/// Speeds that people type in, by account.
+pub const REPORTS: Quota = quota("reports", 120, 3_600);
 
 /// Every policy, for the documentation.
-pub const ALL: [Quota; 8] = [API, PUBLIC, AUTH, AUTH_NAME, REGISTER, MAIL, CHALLENGES, UPLOADS];
+pub const ALL: [Quota; 9] = [API, PUBLIC, AUTH, AUTH_NAME, REGISTER, MAIL, CHALLENGES, UPLOADS, REPORTS];
 
 /// What was decided about this request, for the headers.
 #[derive(Default)]

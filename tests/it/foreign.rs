@@ -65,6 +65,14 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/machines/{machine}/remeasure", "", Hidden),
     ("get", "/api/v1/machines/{machine}/remeasurements", "", Hidden),
     ("post", "/api/v1/matrix-runs", r#"{"document": {document}, "machine_id": "{machine}", "challenge_id": "{challenge}"}"#, Hidden),
+    (
+        "post",
+        "/api/v1/reports",
+        r#"{"model": "gpt-oss-20b", "hardware": "rtx-3090", "engine": "vllm", "quantization": "mxfp4", "context_tokens": 0, "concurrency": 1,
+            "rate": "total", "tokens_per_second": 100}"#,
+        Own,
+    ),
+    ("delete", "/api/v1/reports/{report}", "", Hidden),
     ("post", "/api/v1/rentals", r#"{"listing_id": "{draft}"}"#, Hidden),
     ("get", "/api/v1/rentals", "", Own),
     ("get", "/api/v1/rentals/{rental}", "", Hidden),
@@ -132,6 +140,9 @@ impl Owned {
         host.http.post("/api/v1/organizations").json(&json!({ "handle": "guild" })).expect(201).await;
         let form = json!({ "handle": "renter", "role": "admin" });
         let invitation = text(&host.http.post("/api/v1/organizations/guild/invitations").json(&form).expect(201).await["id"]);
+        let form = json!({ "model": "gpt-oss-20b", "hardware": "rtx-3090", "engine": "vllm", "quantization": "mxfp4", "context_tokens": 0,
+            "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
+        let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
@@ -158,6 +169,7 @@ impl Owned {
             ("run", stage.offer.run.to_string()),
             ("uploaded", uploaded),
             ("rental", rental),
+            ("report", report),
             ("model", model),
             ("document", document),
         ];
@@ -196,6 +208,7 @@ impl Owned {
                     "organizations/guild/invitations",
                     "balance",
                     "me",
+                    "reports?by=@host",
                 ][..],
             ),
             (&self.stage.renter, &["rentals", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),

@@ -13,6 +13,7 @@ mod schema;
 mod support;
 
 mod benchmarks;
+mod boards;
 mod catalog;
 mod db;
 mod endpoint;

@@ -6,12 +6,12 @@ use super::Severity;
 use crate::benchmarks::document::{Document, Version};
 
 /// First version with the measured window as its denominator and its wall time in the file.
-const EXACT_SINCE: (u32, u32, u32) = (0, 4, 16);
+pub(crate) const EXACT_SINCE: (u32, u32, u32) = (0, 4, 16);
 const WINDOW_SINCE: (u32, u32, u32) = (0, 4, 0);
 /// First version that may write resume checkpoints.
 const RESUMES_SINCE: (u32, u32, u32) = (0, 4, 29);
 /// The newest minor version whose documents have been seen.
-const KNOWN_MINOR_MAX: u32 = 8;
+pub(crate) const KNOWN_MINOR_MAX: u32 = 8;
 const PLAUSIBLE_MAJOR_MAX: u32 = 2;
 const PLAUSIBLE_PART_MAX: u32 = 200;
 

@@ -27,7 +27,7 @@ use super::document::{Document, RawCell};
 use super::matrix::build::status;
 use super::matrix::{CellStatus, Matrix};
 
-pub(crate) use era::{Era, Shape};
+pub(crate) use era::{EXACT_SINCE, Era, KNOWN_MINOR_MAX, Shape};
 pub(crate) use hardware::check as hardware;
 pub(crate) use physical::check as physical;
 pub(crate) use provenance::{ZONE_HOURS_MAX, freshness};

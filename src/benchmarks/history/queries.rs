@@ -6,7 +6,10 @@ use diesel_async::RunQueryDsl;
 use super::model::{NewRunEvent, RunEvent};
 use crate::{
     base::{Code, Error, Result, id::RunId},
-    db::{Conn, OnConstraint, Tx, schema::run_events},
+    db::{
+        Conn, OnConstraint, Tx,
+        schema::{accounts, run_events},
+    },
 };
 
 pub async fn run_event_insert(tx: &mut Tx<'_>, event: &NewRunEvent<'_>) -> Result<()> {
@@ -27,10 +30,16 @@ pub async fn run_event_list(conn: &mut Conn, run: RunId, after: i64, limit: i64)
         .await?)
 }
 
-/// The newest ones, oldest of them first.
-pub async fn run_event_list_newest(conn: &mut Conn, run: RunId, limit: i64) -> Result<Vec<RunEvent>> {
-    let newest = run_events::table.filter(run_events::run_id.eq(run.uuid())).order(run_events::sequence.desc()).limit(limit);
-    let mut rows: Vec<RunEvent> = newest.select(RunEvent::as_select()).load(conn).await?;
+/// The newest ones with the handles of who did them, oldest of them first.
+pub async fn run_event_list_newest(mut conn: &Conn, run: RunId, limit: i64) -> Result<Vec<(RunEvent, Option<String>)>> {
+    let mut rows: Vec<(RunEvent, Option<String>)> = run_events::table
+        .left_join(accounts::table.on(run_events::account_id.eq(accounts::id.nullable())))
+        .filter(run_events::run_id.eq(run.uuid()))
+        .order(run_events::sequence.desc())
+        .limit(limit)
+        .select((RunEvent::as_select(), accounts::handle.nullable()))
+        .load(&mut conn)
+        .await?;
     rows.reverse();
     Ok(rows)
 }

@@ -191,14 +191,26 @@ impl Matrix {
     }
 }
 
+/// Where runs are compared, if they were measured there.
+const COMPARISON_CONTEXT: u32 = 16_384;
+const COMPARISON_CONCURRENCY: u32 = 8;
+
+/// [`comparison_cell`] of the run `r` in SQL, as `c`: what a page shows beside a run is looked up with the run itself, in one round trip.
+pub fn comparison_cell_sql() -> String {
+    format!(
+        "SELECT context_tokens, concurrency FROM run_cells
+         WHERE run_id = r.id AND status = 'valid' AND total_tokens_per_second IS NOT NULL
+         ORDER BY abs(ln((1024 + context_tokens) / (1024.0 + {COMPARISON_CONTEXT}))) + abs(ln(concurrency / {COMPARISON_CONCURRENCY}.0)),
+                  context_tokens, concurrency LIMIT 1"
+    )
+}
+
 /// The valid cell to compare a run with others by: the one nearest to 16K × 8, counted in doublings.
 pub fn comparison_cell(decode: &[Cell]) -> Option<&Cell> {
-    const CONTEXT: f64 = 16_384.0;
-    const CONCURRENCY: f64 = 8.0;
+    let (place, level) = (f64::from(COMPARISON_CONTEXT), f64::from(COMPARISON_CONCURRENCY));
     // Context 0 is as far from 1K as 1K is from 2K.
     let context = |cell: &Cell| 1_024.0 + u32::try_from(cell.context_tokens).map_or(f64::from(u32::MAX), f64::from);
-    let doublings =
-        |cell: &Cell| (context(cell) / (1_024.0 + CONTEXT)).log2().abs() + (f64::from(cell.concurrency) / CONCURRENCY).log2().abs();
+    let doublings = |cell: &Cell| (context(cell) / (1_024.0 + place)).log2().abs() + (f64::from(cell.concurrency) / level).log2().abs();
     let valid = decode.iter().filter(|cell| cell.status == CellStatus::Valid && cell.total_tokens_per_second.is_some());
     valid.min_by(|a, b| doublings(a).total_cmp(&doublings(b)))
 }

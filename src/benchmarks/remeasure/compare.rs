@@ -4,7 +4,7 @@ use super::{Expected, Figure, Quantity, Sample, Status};
 use crate::measure::spot::Answers;
 
 /// A machine that decodes more than so many times faster than its matrix is not the one that was measured, or has another model.
-const FASTER_FACTOR_MAX: f64 = 2.0;
+pub const FASTER_FACTOR_MAX: f64 = 2.0;
 /// Shares of the text per token that the engine counts for prompts: text that is counted twice has half of it.
 const TEXT_SHARE_MIN: f64 = 0.45;
 /// What a busy network adds to a single answer, beyond the share.

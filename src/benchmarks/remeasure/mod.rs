@@ -13,7 +13,7 @@ mod reference;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use compare::{Judgement, Measured, Tolerances, compare, judge};
+pub use compare::{FASTER_FACTOR_MAX, Judgement, Measured, Tolerances, compare, judge};
 pub use draw::{Limits, draw};
 pub use reference::{Expected, Reference};
 

@@ -52,4 +52,5 @@ pub struct Recomputed<'a> {
     pub decode_single_tokens_per_second: Option<f64>,
     pub decode_peak_tokens_per_second: Option<f64>,
     pub prefill_peak_tokens_per_second: Option<f64>,
+    pub kv_cache_dtype: Option<String>,
 }

@@ -111,6 +111,7 @@ pub async fn run_update(tx: &mut Tx<'_>, id: RunId, run: &Recomputed<'_>) -> Res
             runs::decode_single_tokens_per_second.eq(run.decode_single_tokens_per_second),
             runs::decode_peak_tokens_per_second.eq(run.decode_peak_tokens_per_second),
             runs::prefill_peak_tokens_per_second.eq(run.prefill_peak_tokens_per_second),
+            runs::kv_cache_dtype.eq(&run.kv_cache_dtype),
         ))
         .execute(&mut **tx)
         .await?;

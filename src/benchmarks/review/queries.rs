@@ -15,7 +15,7 @@ use crate::{
     },
     db::{
         Conn,
-        schema::{run_documents, runs},
+        schema::{accounts, run_documents, runs},
     },
 };
 
@@ -80,7 +80,27 @@ pub async fn queue_list(
 
 pub async fn run_rows(conn: &mut Conn, ids: &[RunId]) -> Result<Vec<RunRow>> {
     let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.uuid()).collect();
-    Ok(runs::table.filter(runs::id.eq_any(ids)).select(RunRow::as_select()).load(conn).await?)
+    let rows = runs::table.inner_join(accounts::table.on(accounts::id.eq(runs::account_id))).filter(runs::id.eq_any(ids));
+    let columns = (
+        runs::id,
+        accounts::handle,
+        runs::status,
+        runs::evidence_level,
+        runs::model_slug,
+        runs::publisher,
+        runs::quantization,
+        runs::hardware_slug,
+        runs::gpu_count,
+        runs::engine_name,
+        runs::title,
+        runs::summary,
+        runs::decode_single_tokens_per_second,
+        runs::decode_peak_tokens_per_second,
+        runs::prefill_peak_tokens_per_second,
+        runs::created_at,
+        runs::expires_at,
+    );
+    Ok(rows.select(columns).load(conn).await?)
 }
 
 /// What came in, packed, and whose it is.

@@ -54,13 +54,13 @@ pub async fn history(ctx: &Ctx, id: RunId, limit: Limit, after: Option<i64>) -> 
     Ok((views(&mut conn, rows).await?, next))
 }
 
-/// The newest events, as pages show them: oldest first.
+/// The newest events, as pages show them: oldest first. One statement, which may be sent with others of the connection.
 ///
 /// # Errors
 /// The database's own faults.
-pub async fn newest_events(conn: &mut Conn, id: RunId) -> Result<Vec<RunEventView>> {
+pub async fn newest_events(conn: &Conn, id: RunId) -> Result<Vec<RunEventView>> {
     let rows = events::run_event_list_newest(conn, id, SHOWN_MAX).await?;
-    views(conn, rows).await
+    rows.into_iter().map(|(row, handle)| RunEventView::of(row, handle.map(|handle| format!("@{handle}")))).collect()
 }
 
 pub(super) async fn views(conn: &mut Conn, rows: Vec<RunEvent>) -> Result<Vec<RunEventView>> {

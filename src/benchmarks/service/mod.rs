@@ -1,5 +1,6 @@
 //! What can be done with challenges and runs. Each function is one use case.
 
+mod boards;
 mod calculator;
 mod challenges;
 mod copies;
@@ -8,6 +9,7 @@ mod measuring;
 mod queue;
 mod read;
 mod remeasure;
+mod reports;
 mod reverify;
 mod review;
 mod staleness;
@@ -20,12 +22,14 @@ pub use super::{
         ComparedCell, ExplainedFinding, ReviewCause, ReviewPlace, ReviewQueueItem, ReviewQueueQuery, ReviewView, SimilarRun, SimilarRuns,
     },
 };
+pub use boards::{hardware_page, hardware_with_runs, leaderboard, model_page, models_with_runs, publisher_page, publishers};
 pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
 pub use history::{RunHistoryQuery, history, newest_events};
 pub use queue::{original, review_queue, review_show, similar};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
+pub use reports::{CreateReport, ReportListQuery, report_create, report_delete, report_fetch, report_list};
 pub use reverify::{Reverification, has_runs_of_other_rules};
 pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, owner_of, review};
 pub use staleness::{note_listed_engines, note_machine};

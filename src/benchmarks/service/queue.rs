@@ -50,7 +50,7 @@ pub async fn review_queue(
     let next = rows.last().filter(|_| has_more).map(|row| ReviewPlace { since: row.since, id: row.id });
     let ids: Vec<RunId> = rows.iter().map(|row| row.id).collect();
     let runs = reviews::run_rows(&mut conn, &ids).await?;
-    let mut runs: HashMap<RunId, _> = read::summaries(&mut conn, runs).await?.into_iter().map(|run| (run.id, run)).collect();
+    let mut runs: HashMap<RunId, _> = runs.into_iter().map(|run| Ok((run.id, read::summary(run)?))).collect::<Result<_>>()?;
     let item = |row: reviews::QueueRow| {
         Some(ReviewQueueItem {
             run: runs.remove(&row.id)?,
@@ -82,7 +82,7 @@ pub async fn review_show(ctx: &Ctx, operator: &Caller, id: RunId) -> Result<Revi
     let answer = events::run_event_answer(&mut conn, id).await?.into_iter().collect();
     let answer = history::views(&mut conn, answer).await?.pop();
     let history = history::newest_events(&mut conn, id).await?;
-    let run = read::view(&mut conn, run).await?;
+    let run = read::fetch(ctx, id).await?;
     let findings = run.checks.iter().map(explained).collect();
     Ok(ReviewView { run, waiting, findings, answer, history, is_own, is_decided })
 }

@@ -5,20 +5,20 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     super::{
-        matrix::{Cell, Matrix, comparison_cell},
-        model::{EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView, RunWithRelated},
+        matrix::{Cell, Matrix},
+        model::{
+            EngineView, HardwareView, Run, RunDetail, RunModelView, RunRow, RunSettingsView, RunSummaryView, RunView, RunWithRelated,
+            Standing,
+        },
         quantization::Quantization,
-        queries::{self, RelatedFilter, RunFilter, RunPlace, RunSort},
+        queries::{self, RunFilter, RunPlace, RunSort},
         verdict::Verdict,
     },
     gunzip,
     history::newest_events,
 };
 use crate::{
-    base::{
-        Error, Result,
-        id::{AccountId, RunId},
-    },
+    base::{Error, Result, id::RunId},
     catalog::{Catalog, HardwareKind, ModelMatch},
     ctx::Ctx,
     db::Conn,
@@ -61,13 +61,13 @@ pub struct RunListQuery {
 /// # Errors
 /// `not_found` for an uploader that does not exist, `invalid_input` for hardware that the catalog does not know.
 pub async fn list(ctx: &Ctx, query: &RunListQuery, after: Option<RunPlace>) -> Result<(Vec<RunSummaryView>, Option<RunPlace>)> {
-    let mut conn = ctx.db.read().await?;
+    let mut conn = ctx.db.search().await?;
     let filter = filter(&mut conn, query).await?;
-    let mut rows = queries::run_list(&mut conn, &filter, after.as_ref(), query.limit.rows_to_fetch()).await?;
+    let mut rows = queries::run_list(&mut conn, ctx.db.shapes(), &filter, after.as_ref(), query.limit.rows_to_fetch()).await?;
     let has_more = rows.len() > query.limit.get();
     rows.truncate(query.limit.get());
     let next = if has_more { rows.last().map(|row| place(row, filter.sort)) } else { None };
-    Ok((summaries(&mut conn, rows).await?, next))
+    Ok((rows.into_iter().map(summary).collect::<Result<_>>()?, next))
 }
 
 fn place(row: &RunRow, sort: RunSort) -> RunPlace {
@@ -105,40 +105,33 @@ async fn filter(conn: &mut Conn, query: &RunListQuery) -> Result<RunFilter> {
         engine: query.engine.clone(),
         quantization: query.quantization.as_deref().map(|q| Quantization::parse(q).as_str().to_owned()),
         by,
-        machine: None,
-        status: query.status.map(|s| s.as_str().to_owned()),
+        status: query.status,
         sort: query.sort.unwrap_or_default(),
     })
 }
 
-pub(super) async fn summaries(conn: &mut Conn, rows: Vec<RunRow>) -> Result<Vec<RunSummaryView>> {
-    let accounts: Vec<AccountId> = rows.iter().map(|r| r.account_id).collect();
-    let handles = identity::service::account_summaries(conn, &accounts).await?;
-    rows.into_iter()
-        .map(|row| {
-            let status = verdict(&row.status)?;
-            Ok(RunSummaryView {
-                id: row.id,
-                status,
-                label: label(status),
-                evidence_level: row.evidence_level,
-                title: row.title,
-                summary: row.summary,
-                by: handles.get(&row.account_id).map(|a| format!("@{}", a.handle)).unwrap_or_default(),
-                model: row.model_slug,
-                publisher: row.publisher,
-                quantization: row.quantization,
-                hardware: row.hardware_slug,
-                gpu_count: row.gpu_count,
-                engine: row.engine_name,
-                decode_single_tokens_per_second: row.decode_single_tokens_per_second,
-                decode_peak_tokens_per_second: row.decode_peak_tokens_per_second,
-                prefill_peak_tokens_per_second: row.prefill_peak_tokens_per_second,
-                created_at: row.created_at,
-                expires_at: row.expires_at,
-            })
-        })
-        .collect()
+pub(super) fn summary(row: RunRow) -> Result<RunSummaryView> {
+    let status = verdict(&row.status)?;
+    Ok(RunSummaryView {
+        id: row.id,
+        status,
+        label: label(status),
+        evidence_level: row.evidence_level,
+        title: row.title,
+        summary: row.summary,
+        by: format!("@{}", row.by_handle),
+        model: row.model_slug,
+        publisher: row.publisher,
+        quantization: row.quantization,
+        hardware: row.hardware_slug,
+        gpu_count: row.gpu_count,
+        engine: row.engine_name,
+        decode_single_tokens_per_second: row.decode_single_tokens_per_second,
+        decode_peak_tokens_per_second: row.decode_peak_tokens_per_second,
+        prefill_peak_tokens_per_second: row.prefill_peak_tokens_per_second,
+        created_at: row.created_at,
+        expires_at: row.expires_at,
+    })
 }
 
 pub(super) fn verdict(text: &str) -> Result<Verdict> {
@@ -162,34 +155,27 @@ const fn label(status: Verdict) -> &'static str {
 /// # Errors
 /// `not_found`.
 pub async fn fetch(ctx: &Ctx, id: RunId) -> Result<RunView> {
-    let mut conn = ctx.db.conn().await?;
-    let run = queries::run_fetch(&mut conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
-    view(&mut conn, run).await
+    let conn = ctx.db.conn().await?;
+    shown(&conn, id).await.map(|(view, _)| view)
+}
+
+/// The run, and the catalog's slug of its quantization or what was typed.
+async fn shown(conn: &Conn, id: RunId) -> Result<(RunView, Option<String>)> {
+    let (run, handle, standing) = queries::run_shown(conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
+    let quantization = run.quantization.clone();
+    Ok((view(run, &handle, standing.unwrap_or_default())?, quantization))
 }
 
 /// How many runs of the same model, and of the same hardware, stand beside one.
 const RELATED_MAX: i64 = 6;
 
-/// One run, with the runs to compare it with.
+/// One run, with the runs to compare it with: two statements that are sent together, and may be with others of the connection.
 ///
 /// # Errors
 /// `not_found`.
-pub async fn fetch_with_related(ctx: &Ctx, id: RunId) -> Result<RunWithRelated> {
-    let mut conn = ctx.db.conn().await?;
-    let row = queries::run_fetch(&mut conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
-    let (model_slug, quantization, hardware_slug) = (row.model_slug.clone(), row.quantization.clone(), row.hardware_slug.clone());
-    let run = view(&mut conn, row).await?;
-    let cell = comparison_cell(&run.decode);
-    let filter = RelatedFilter {
-        id,
-        model_slug: model_slug.as_deref(),
-        quantization: quantization.as_deref(),
-        hardware_slug: hardware_slug.as_deref(),
-        context_tokens: cell.and_then(|cell| i32::try_from(cell.context_tokens).ok()).unwrap_or(0),
-        concurrency: cell.and_then(|cell| i32::try_from(cell.concurrency).ok()).unwrap_or(1),
-    };
-    let related = queries::run_list_related(&mut conn, &filter, RELATED_MAX).await?;
-    let history = newest_events(&mut conn, id).await?;
+pub async fn fetch_with_related(conn: &Conn, id: RunId) -> Result<RunWithRelated> {
+    let related = queries::run_list_related(conn, id, RELATED_MAX);
+    let ((run, quantization), related, history) = futures::try_join!(shown(conn, id), related, newest_events(conn, id))?;
     Ok(RunWithRelated { run, quantization, related, history })
 }
 
@@ -204,18 +190,16 @@ pub async fn document(ctx: &Ctx, id: RunId) -> Result<Vec<u8>> {
     tokio::task::spawn_blocking(move || gunzip(&packed)).await.map_err(Error::internal)?
 }
 
-pub(super) async fn view(conn: &mut Conn, run: Run) -> Result<RunView> {
-    let handles = identity::service::account_summaries(conn, &[run.account_id]).await?;
+fn view(run: Run, handle: &str, standing: Standing) -> Result<RunView> {
     let detail: RunDetail = run.detail.read()?;
     let status = verdict(&run.status)?;
-    let standing = queries::standing_fetch(conn, run.id).await?;
     let remeasurements = match standing.remeasurements {
         serde_json::Value::Null => Vec::new(),
         outcomes => serde_json::from_value(outcomes).map_err(Error::internal)?,
     };
     Ok(RunView {
         label: label(status),
-        by: handles.get(&run.account_id).map(|a| format!("@{}", a.handle)).unwrap_or_default(),
+        by: format!("@{handle}"),
         model: model_view(&run, &detail),
         hardware: hardware_view(&run, &detail),
         engine: engine_view(&run, &detail),

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     super::{
-        RUN_CHANGED,
+        RUN_CHANGED, boards,
         history::{self, Doer, Event},
         model::{Run, RunChanged, RunDetail},
         queries::standing_fetch,
@@ -354,6 +354,9 @@ impl Follow<'_> {
     async fn agreed(&self, ctx: &Ctx, tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         let was_disputed = standing_fetch(tx, run.id).await?.disputed_at.is_some();
         let settled = queries::run_note_agreed(tx, run, self.now).await?;
+        for freed in &settled {
+            boards::run_changed(tx, *freed).await?;
+        }
         queries::schedule_forget(tx, self.machine.id).await?;
         if was_disputed {
             let text = format!(
@@ -375,6 +378,9 @@ impl Follow<'_> {
     async fn disagreed(&self, ctx: &Ctx, tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         let is_second = standing_fetch(tx, run.id).await?.disputed_at.is_some();
         let doubted = queries::run_note_disputed(tx, run, self.now).await?;
+        for disputed in &doubted {
+            boards::run_changed(tx, *disputed).await?;
+        }
         self.note_disputed(tx, run, doubted).await?;
         let what_next = if is_second {
             queries::run_send_to_review(tx, run.id).await?;
@@ -428,8 +434,9 @@ pub(super) fn run_link(ctx: &Ctx, run: &Run) -> String {
     format!("{}/en/runs/{}", ctx.public_url, run.id)
 }
 
-/// Tells the market of a run whose standing changed.
+/// Counts a run whose standing changed anew, and tells the market of it.
 pub(super) async fn run_changed(tx: &mut Tx<'_>, run_id: RunId, wall_now: DateTime<Utc>) -> Result<()> {
+    boards::run_changed(tx, run_id).await?;
     let payload = serde_json::to_value(RunChanged { run_id }).map_err(Error::internal)?;
     jobs::enqueue(tx, Job { kind: RUN_CHANGED, payload, dedupe_key: Some(run_id.to_string()), run_at: wall_now }).await
 }

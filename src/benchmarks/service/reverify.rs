@@ -9,10 +9,12 @@ use futures::{StreamExt, stream};
 use super::{
     super::{
         assess::assess_value,
+        boards,
         checks::Finding,
         document,
         history::{self, Doer, Event},
         model::{EvidenceLevel, Run, RunDetail},
+        quantization::kv_cache_of_command,
         queries::original_seen,
         reverify::{
             Before, level_after,
@@ -193,6 +195,7 @@ async fn write(
         decode_single_tokens_per_second: best.single,
         decode_peak_tokens_per_second: best.peak,
         prefill_peak_tokens_per_second: best.prefill,
+        kv_cache_dtype: assessment.claim.launch_command.as_deref().and_then(kv_cache_of_command),
     };
     queries::run_update(tx, run.id, &recomputed).await?;
     if run.document_sha256 != assessment.document_sha256 {
@@ -200,6 +203,10 @@ async fn write(
     }
     if before.matrix != assessment.matrix {
         queries::cells_replace(tx, run.id, &cells(run.id, &assessment.matrix)).await?;
+    }
+    let was = (run.status.as_str(), run.evidence_level.as_str(), &run.kv_cache_dtype, &before.matrix);
+    if was != (recomputed.status, recomputed.evidence_level, &recomputed.kv_cache_dtype, &assessment.matrix) {
+        boards::run_changed(tx, run.id).await?;
     }
     queries::marks_replace(tx, run.id, &copies::marks(assessment)).await?;
     tx.note_public_change();

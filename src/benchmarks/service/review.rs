@@ -232,7 +232,8 @@ pub async fn answerable(ctx: &Ctx, caller: &Caller, id: RunId) -> Result<(RunVie
     let ruling = events::run_event_last_ruling(&mut conn, id).await?;
     let given = events::run_event_answer(&mut conn, id).await?;
     let may = given.is_none() && may_answer(read::verdict(&run.status)?, ruling.as_ref());
-    Ok((read::view(&mut conn, run).await?, may))
+    drop(conn);
+    Ok((read::fetch(ctx, id).await?, may))
 }
 
 /// The person acting for the account whose run it is.

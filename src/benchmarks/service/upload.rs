@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::{
     super::{
         assess::assess_value,
+        boards,
         challenge::AnswerFacts,
         claim::{Claim, ClaimedHardware, ClaimedModel},
         document::{self, Envelope},
@@ -17,7 +18,7 @@ use super::{
         json::Unreadable,
         matrix::{CellStatus, Matrix},
         model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields},
-        quantization::Quantization,
+        quantization::{Quantization, kv_cache_of_command},
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
@@ -85,9 +86,9 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
 pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool: Option<&ToolUpload>) -> Result<Option<Taken>> {
     let key = upload_key(caller, &incoming)?;
     let mut conn = ctx.db.conn().await?;
-    if let Some(run) = queries::run_fetch_by_upload_key(&mut conn, &key).await? {
-        let view = read::view(&mut conn, run).await?;
+    if let Some(run) = queries::run_id_by_upload_key(&mut conn, &key).await? {
         drop(conn);
+        let view = read::fetch(ctx, run).await?;
         let is_ours = ctx.db.tx("tool_upload", async |tx| tool_upload_claim(tx, caller, tool, &key).await).await?;
         return Ok(is_ours.then_some(Taken { view, is_new: false }));
     }
@@ -125,8 +126,9 @@ pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool
         .await?;
     let Some(is_new) = stored else { return Ok(None) };
     let mut conn = ctx.db.conn().await?;
-    let stored = queries::run_fetch_by_upload_key(&mut conn, &upload.key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
-    Ok(Some(Taken { view: read::view(&mut conn, stored).await?, is_new }))
+    let stored = queries::run_id_by_upload_key(&mut conn, &upload.key).await?.ok_or_else(|| Error::internal("the run is gone"))?;
+    drop(conn);
+    Ok(Some(Taken { view: read::fetch(ctx, stored).await?, is_new }))
 }
 
 /// Whether the run may be stored: always, but for an upload of the tool whose id is taken.
@@ -170,6 +172,7 @@ impl Upload<'_> {
             };
             history::append(tx, run.id, Doer::SYSTEM, &ruling, self.now).await?;
             staleness::note_document(self.ctx, tx, &run, self.now).await?;
+            boards::run_changed(tx, run.id).await?;
         }
         Ok(is_new)
     }
@@ -202,6 +205,7 @@ impl Upload<'_> {
             hardware_slug,
             gpu_count,
             engine_name: claim.engine.as_ref().map(|e| e.name.clone()).or_else(|| assessment.run.engine.clone()),
+            kv_cache_dtype: claim.launch_command.as_deref().and_then(kv_cache_of_command),
             title: assessment.title.clone(),
             summary: summary(assessment),
             detail: JsonText::of(&detail(self.fields.notes.clone(), self.circumstances.clone(), assessment))?,

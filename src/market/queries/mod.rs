@@ -2,11 +2,15 @@
 
 mod details;
 mod evidence;
+mod run_page;
 mod search;
+mod values;
 
 pub use details::{listing_details, listing_list_own, run_list_of_machine};
 pub use evidence::{listing_list_of_run, listing_list_to_reassess, listing_mark_silent, listing_next_due};
+pub use run_page::run_offers;
 pub use search::{Found, listing_counts, listing_search};
+pub use values::{ValueRow, value_list};
 
 use diesel::{prelude::*, sql_types};
 use diesel_async::RunQueryDsl;
@@ -45,9 +49,10 @@ pub async fn listing_update(tx: &mut Tx<'_>, listing: &Listing) -> Result<()> {
     answers_refresh(tx, listing.id).await
 }
 
-/// What the listing answers to workloads follows its run, its price and its state.
+/// What the listing answers to workloads, and what a dollar buys there, follow its run, its price and its state.
 async fn answers_refresh(tx: &mut Tx<'_>, id: ListingId) -> Result<()> {
-    let refresh = diesel::sql_query("SELECT listing_answers_refresh(ARRAY[$1])").bind::<sql_types::Uuid, _>(id);
+    let refresh =
+        diesel::sql_query("SELECT listing_answers_refresh(ARRAY[$1]), listing_values_refresh(ARRAY[$1])").bind::<sql_types::Uuid, _>(id);
     refresh.kept().execute(&mut **tx).await?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     base::Result,
-    db::{Bind, Conn, Shapes, Statement},
+    db::{Bind, Conn, Draft, Shapes, Statement},
 };
 
 /// A listing of a page, the cell that answers the workload, and its place in the order.
@@ -24,7 +24,7 @@ pub struct Found {
     pub position: Position,
 }
 
-type CellSql = (
+pub(super) type CellSql = (
     sql::Nullable<sql::Integer>,
     sql::Nullable<sql::Integer>,
     sql::Nullable<sql::Double>,
@@ -42,7 +42,7 @@ struct FoundRow {
 }
 
 #[derive(Queryable)]
-struct CellColumns {
+pub(super) struct CellColumns {
     context_tokens: Option<i32>,
     concurrency: Option<i32>,
     total: Option<f64>,
@@ -51,7 +51,7 @@ struct CellColumns {
 }
 
 impl CellColumns {
-    fn cell(self) -> Option<MeasuredCell> {
+    pub(super) fn cell(self) -> Option<MeasuredCell> {
         Some(MeasuredCell {
             context_tokens: self.context_tokens?,
             concurrency: self.concurrency?,
@@ -59,26 +59,6 @@ impl CellColumns {
             ttft_ms: self.ttft_ms,
             cold_ttft_ms: self.cold_ttft_ms,
         })
-    }
-}
-
-/// SQL text under construction, with its parameters.
-#[derive(Default)]
-struct Draft {
-    conditions: Vec<String>,
-    binds: Vec<Bind>,
-}
-
-impl Draft {
-    fn bind(&mut self, value: Bind) -> String {
-        self.binds.push(value);
-        format!("${}", self.binds.len())
-    }
-    fn and(&mut self, condition: impl Into<String>) {
-        self.conditions.push(condition.into());
-    }
-    fn conditions(&self) -> String {
-        self.conditions.join(" AND ")
     }
 }
 
@@ -299,10 +279,6 @@ fn filter(s: &mut Draft, search: &Search, now: chrono::DateTime<chrono::Utc>) {
             let value = s.bind(Bind::Text(value.clone()));
             s.and(format!("{column} = {value}"));
         }
-    }
-    if let Some(machine) = search.machine {
-        let machine = s.bind(Bind::Id(machine.uuid()));
-        s.and(format!("l.machine_id = {machine}"));
     }
     if let Some(count) = search.gpu_count {
         let count = s.bind(Bind::Integer(count));

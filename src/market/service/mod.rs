@@ -1,6 +1,7 @@
 //! Use cases of the market, and what rentals need of it.
 
 mod evidence;
+mod leaderboard;
 mod listings;
 mod quotes;
 mod search;
@@ -9,6 +10,7 @@ mod terms;
 pub use super::input::{CreateListing, CreateQuote, UpdateListing};
 pub use super::search::{ListingQuery, Sort};
 pub(super) use evidence::{next_due, reassess_changed, reassess_machine, reassess_run};
+pub use leaderboard::leaderboard;
 pub use listings::{create, list_own, pause, publish, show, show_with_run, update};
 pub use quotes::{create_quote, open_quote};
 pub use search::{Hit, RunOnMarket, count, search, show_run};

@@ -81,21 +81,15 @@ pub struct RunOnMarket {
 /// # Errors
 /// `not_found`.
 pub async fn show_run(ctx: &Ctx, id: RunId) -> Result<RunOnMarket> {
-    let shown = benchmarks::service::fetch_with_related(ctx, id).await?;
-    let Some(search) = search_like(&shown) else { return Ok(RunOnMarket { shown, offers: Vec::new() }) };
-    let mut conn = ctx.db.read().await?;
-    let now = ctx.business_now(&mut conn).await?;
-    let mut found = Vec::new();
-    if let Some(machine) = shown.run.machine_id {
-        let own = Search { machine: Some(machine), include_unavailable: true, ..search.clone() };
-        found.extend(queries::listing_search(&mut conn, ctx.db.shapes(), &own, now, None, 1).await?);
-    }
-    if let Some(hardware) = shown.run.hardware.slug.clone() {
-        let like = Search { hardware_slug: Some(hardware), ..search.clone() };
-        let others = queries::listing_search(&mut conn, ctx.db.shapes(), &like, now, None, OFFERS_MAX).await?;
-        let own = found.first().map(|own| own.details.listing.id);
-        found.extend(others.into_iter().filter(|other| Some(other.details.listing.id) != own));
-    }
+    let conn = ctx.db.conn().await?;
+    // Nothing here waits for the answer to another: one round trip.
+    let (shown, offers) =
+        futures::try_join!(benchmarks::service::fetch_with_related(&conn, id), queries::run_offers(&conn, &ctx.clock, id, OFFERS_MAX))?;
+    drop(conn);
+    let (Some(search), Some(now)) = (search_like(&shown), offers.first().map(|offer| offer.now)) else {
+        return Ok(RunOnMarket { shown, offers: Vec::new() });
+    };
+    let found = offers.into_iter().map(|offer| offer.found).collect();
     let offers = hits(ctx, now, &search, found)?.into_iter().map(|hit| hit.view).collect();
     Ok(RunOnMarket { shown, offers })
 }

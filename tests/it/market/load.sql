@@ -7,7 +7,7 @@ SELECT 'load-gpu-' || i, 'Load GPU ' || i, 'Load', 'discrete_gpu', 'Load', (ARRA
 FROM generate_series(0, 39) i;
 
 INSERT INTO models (slug, hf_id, name, publisher, family, kind, total_params_b, active_params_b, max_context)
-SELECT 'load-model-' || i, 'load/model-' || i, 'Load Model ' || i, 'load', 'load', 'dense', 8, 8, 131072 FROM generate_series(0, 49) i;
+SELECT 'load-model-' || i, 'load/model-' || i, 'Load Model ' || i, 'load-' || i % 7, 'load', 'dense', 8, 8, 131072 FROM generate_series(0, 49) i;
 
 INSERT INTO accounts (id, kind, handle, handle_skeleton, display_name, created_at)
 SELECT md5('account' || i)::uuid, 'user', 'load-host-' || i, 'load-host-' || i, 'Load Host ' || i, '2026-01-01Z'
@@ -22,7 +22,8 @@ SELECT i, md5('machine' || i)::uuid AS machine_id, md5('run' || i)::uuid AS run_
        (ARRAY['awq-4bit', 'fp8', 'bf16', 'q4_k_m'])[1 + floor(random() * 4)::integer] AS quantization,
        -- In steps of a tenth of a cent: many prices are equal, and the order falls back on the id.
        (100 + floor(random() * 3900)::bigint) * 1000 AS price_micros,
-       20 + random() * 150 AS speed
+       20 + random() * 150 AS speed,
+       (ARRAY['vllm', 'vllm', 'sglang', 'llama.cpp'])[1 + floor(random() * 4)::integer] AS engine
 FROM generate_series(1, current_setting('load.listings')::integer) i;
 
 INSERT INTO machines (id, account_id, name, hardware_slug, gpu_count, vram_gib, kind, region, endpoint_url, last_seen_at, created_at)
@@ -30,10 +31,14 @@ SELECT machine_id, account_id, 'machine ' || i, 'load-gpu-' || gpu, gpu_count, h
        'http://engine-' || i || '.example.org', '2026-11-30Z', '2026-01-01Z'
 FROM load_rows JOIN hardware_models h ON h.slug = 'load-gpu-' || gpu;
 
-INSERT INTO runs (id, account_id, machine_id, status, evidence_level, visibility, model_slug, model_name, quantization, hardware_slug, gpu_count,
-                  title, summary, detail, rules_version, document_sha256, upload_key, created_at, expires_at)
-SELECT run_id, account_id, machine_id, 'verified', 'challenged', 'public', 'load-model-' || model, 'Load Model ' || model, quantization,
-       'load-gpu-' || gpu, gpu_count, 'Run ' || i, repeat('x', 200), '{}', '1', md5(i::text), 'load-' || i, '2026-11-01Z',
+INSERT INTO runs (id, account_id, machine_id, status, evidence_level, visibility, model_slug, model_name, publisher, quantization, hardware_slug,
+                  gpu_count, engine_name, title, summary, detail, rules_version, document_sha256, decode_single_tokens_per_second,
+                  decode_peak_tokens_per_second, prefill_peak_tokens_per_second, upload_key, created_at, expires_at)
+SELECT run_id, account_id, machine_id, 'verified', CASE WHEN i % 4 = 0 THEN 'remeasured' ELSE 'challenged' END, 'public', 'load-model-' || model,
+       'Load Model ' || model, 'load-' || model % 7, quantization, 'load-gpu-' || gpu, gpu_count, engine, 'Run ' || i, repeat('x', 200),
+       jsonb_build_object('matrix', jsonb_build_object('prefill', jsonb_build_array(
+           jsonb_build_object('context_tokens', 8192, 'tokens_per_second', 30 * speed)))),
+       '1', md5(i::text), speed, speed * power(8, 0.8), 30 * speed, 'load-' || i, timestamptz '2026-11-01Z' + i * interval '1 second',
        timestamptz '2027-01-01Z' + i * interval '1 second'
 FROM load_rows;
 
@@ -53,7 +58,9 @@ SELECT listing_id, machine_id, account_id, 'published', price_micros, 0, run_id,
        '2026-11-02Z'
 FROM load_rows JOIN hardware_models h ON h.slug = 'load-gpu-' || gpu;
 
-SELECT count(listing_answers_refresh(ids)) FROM (SELECT array_agg(listing_id) AS ids FROM load_rows) made;
+SELECT count(listing_answers_refresh(ids)), count(listing_values_refresh(ids)) FROM (SELECT array_agg(listing_id) AS ids FROM load_rows) made;
+ANALYZE;
+SELECT leaderboard_rebuild();
 
 DROP TABLE load_rows;
 ANALYZE;

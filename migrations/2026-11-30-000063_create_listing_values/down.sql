@@ -1,0 +1,2 @@
+DROP FUNCTION listing_values_refresh;
+DROP TABLE listing_values;
