@@ -100,8 +100,11 @@ fn benchmarks_api(config: &mut ServiceConfig) {
         .service(benchmarks::api::run_upload) // POST /api/v1/matrix-runs
         .service(benchmarks::api::run_list) // GET /api/v1/matrix-runs
         .service(benchmarks::api::run_fetch) // GET /api/v1/matrix-runs/{id}
+        .service(benchmarks::api::run_answer) // POST /api/v1/matrix-runs/{id}/answer
         .service(benchmarks::api::run_cells) // GET /api/v1/matrix-runs/{id}/cells.csv
         .service(benchmarks::api::run_document) // GET /api/v1/matrix-runs/{id}/document
+        .service(benchmarks::api::run_history) // GET /api/v1/matrix-runs/{id}/history
+        .service(benchmarks::api::run_original) // GET /api/v1/matrix-runs/{id}/original
         .service(benchmarks::reports::api::report_list) // GET /api/v1/reports
         .service(benchmarks::reports::api::report_create) // POST /api/v1/reports
         .service(benchmarks::reports::api::report_show) // GET /api/v1/reports/{id}
@@ -159,7 +162,9 @@ fn endpoint_api(config: &mut ServiceConfig) {
 /// Sandbox and operators.
 fn admin_api(config: &mut ServiceConfig) {
     config
+        .service(admin::api::review_show) // GET /api/v1/admin/matrix-runs/{id}
         .service(admin::api::run_review) // POST /api/v1/admin/matrix-runs/{id}/review
+        .service(admin::api::review_similar) // GET /api/v1/admin/matrix-runs/{id}/similar
         .service(admin::api::review_queue) // GET /api/v1/admin/review-queue
         .service(admin::api::clock_fetch) // GET /api/v1/sandbox/clock
         .service(admin::api::clock_advance); // POST /api/v1/sandbox/clock
@@ -176,5 +181,15 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
         .service(market::pages::marketplace) // GET /{lang}/marketplace
         .service(benchmarks::pages::benchmarks) // GET /{lang}/benchmarks
         .service(benchmarks::pages::runs) // GET /{lang}/runs
-        .service(market::pages::run_page); // GET /{lang}/runs/{id}
+        .service(market::pages::run_page) // GET /{lang}/runs/{id}
+        .service(benchmarks::pages::answer_page) // GET /{lang}/runs/{id}/answer
+        .service(benchmarks::pages::answer_send) // POST /{lang}/runs/{id}/answer
+        .service(admin::pages::review_queue) // GET /{lang}/review
+        .service(admin::pages::review_page) // GET /{lang}/review/{id}
+        .service(admin::pages::review_send) // POST /{lang}/review/{id}
+        .service(admin::pages::review_original) // GET /{lang}/review/{id}/original
+        .service(identity::pages::sign_in_page) // GET /{lang}/sign-in
+        .service(identity::pages::sign_in_send) // POST /{lang}/sign-in
+        .service(identity::pages::sign_out_page) // GET /{lang}/sign-out
+        .service(identity::pages::sign_out_send); // POST /{lang}/sign-out
 }

@@ -32,7 +32,12 @@ PATHS = {
     "run_fetch": {"id": "runs"},
     "run_cells": {"id": "runs"},
     "run_document": {"id": "runs"},
+    "run_answer": {"id": "runs"},
+    "run_history": {"id": "runs"},
+    "run_original": {"id": "runs"},
     "run_review": {"id": "runs"},
+    "review_show": {"id": "runs"},
+    "review_similar": {"id": "runs"},
     "listing_show": {"id": "listings"},
     "listing_update": {"id": "own_listings"},
     "listing_publish": {"id": "own_listings"},
@@ -120,7 +125,7 @@ class Callers:
 
     def get(self, case, context):
         name = operation_id(case)
-        if name in ("review_queue", "run_review"):
+        if name in ("review_queue", "review_show", "review_similar", "run_review"):
             return SESSIONS.token("operator", "operator_refresh")
         if name == "auth_logout":
             return STATE["leaver"]

@@ -7,8 +7,8 @@ use crate::{
     base::{Result, id::RunId},
     benchmarks::{
         self,
-        model::{RunSummaryView, RunView},
-        service::{ReviewQueueQuery, ReviewRequest},
+        model::RunView,
+        service::{ReviewQueueItem, ReviewQueueQuery, ReviewRequest, ReviewView, SimilarRuns},
     },
     ctx::Ctx,
     identity::{Auth, Operator, scope},
@@ -34,8 +34,10 @@ pub async fn clock_advance(_auth: Auth<scope::Any>, body: Json<ClockRequest>, ct
 }
 
 /// List runs that wait for review
+///
+/// Those that have waited longest first, also unlisted ones.
 #[utoipa::path(tag = "Operators", params(ReviewQueueQuery),
-    responses((status = 200, body = Page<RunSummaryView>), AuthProblems, QueryProblems), security(("bearer" = [])))]
+    responses((status = 200, body = Page<ReviewQueueItem>), AuthProblems, QueryProblems), security(("bearer" = [])))]
 #[get("/api/v1/admin/review-queue")]
 pub async fn review_queue(_operator: Operator, query: Query<ReviewQueueQuery>, ctx: Ctx) -> Result<impl Responder> {
     let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
@@ -44,9 +46,33 @@ pub async fn review_queue(_operator: Operator, query: Query<ReviewQueueQuery>, c
     Ok(HttpResponse::Ok().json(Page { data, next_cursor }))
 }
 
+/// Read a run as an operator
+///
+/// The run with its findings explained, since when and why it waits, the uploader's answer and its history. The document as it came in is at
+/// `/api/v1/matrix-runs/{id}/original`.
+#[utoipa::path(tag = "Operators", params(("id" = RunId, Path, description = "A run")),
+    responses((status = 200, body = ReviewView), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
+#[get("/api/v1/admin/matrix-runs/{id}")]
+pub async fn review_show(operator: Operator, id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
+    Ok(HttpResponse::Ok().json(benchmarks::service::review_show(&ctx, &operator.caller, id.into_inner()).await?))
+}
+
+/// Compare a run with similar ones
+///
+/// Runs that share marks with it (the very same tokens and seconds of a cell, the tool's run identifier, a device), and the newest verified runs
+/// of the same model, quantization, hardware and number of GPUs; each with the cells that both have measured.
+#[utoipa::path(tag = "Operators", params(("id" = RunId, Path, description = "A run")),
+    responses((status = 200, body = SimilarRuns), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
+#[get("/api/v1/admin/matrix-runs/{id}/similar")]
+pub async fn review_similar(_operator: Operator, id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
+    Ok(HttpResponse::Ok().json(benchmarks::service::similar(&ctx, id.into_inner()).await?))
+}
+
 /// Decide on a run
 ///
-/// Accepts or rejects, with a public reason. What the checks rejected stays rejected. A listing that loses its evidence leaves the market.
+/// Accepts or rejects, with a public reason; what the checks rejected stays rejected. A person's decision stands until it is taken back with
+/// `reopen`, so of two operators at once the second gets `already_decided` with who decided. The same decision of the same operator again
+/// changes nothing. Nobody decides on a run of their own account. A listing that loses its evidence leaves the market.
 #[utoipa::path(tag = "Operators", params(("id" = RunId, Path, description = "A run")), request_body = ReviewRequest,
     responses((status = 200, body = RunView), AuthProblems, InputProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
 #[post("/api/v1/admin/matrix-runs/{id}/review")]

@@ -45,6 +45,8 @@ codes! {
     RefreshTokenReused "refresh_token_reused" "This refresh token was used before; the session has ended.";
     InsufficientScope "insufficient_scope" "The key does not have the scope for this.";
     Forbidden "forbidden" "The account may not do this.";
+    ConflictOfInterest "conflict_of_interest" "Nobody decides on a run of their own account.";
+    ForgedRequest "forged_request" "The form was not sent from a page of ours.";
     // 402
     InsufficientFunds "insufficient_funds" "The available balance is too small.";
     // 404, 405, 406
@@ -65,6 +67,8 @@ codes! {
     QuoteExpired "quote_expired" "The quote is no longer valid.";
     LastOwner "last_owner" "An organization keeps at least one owner.";
     AlreadyMember "already_member" "The account is a member.";
+    AlreadyDecided "already_decided" "A person has decided on the run.";
+    AlreadyAnswered "already_answered" "The run has been answered.";
     IdempotencyInProgress "idempotency_in_progress" "The first request with this Idempotency-Key is still running.";
     ChallengeUsed "challenge_used" "The challenge has been answered.";
     NoVerifiedRun "no_verified_run" "The machine has no verified run to compare with.";

@@ -6,9 +6,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     calculator::Answer,
+    history::model::RunEventView,
     model::{ChallengeView, RunSummaryView, RunView},
     remeasure::model::RemeasurementView,
-    service::{self, ChallengeRequest, DecodeQuestion, RunListQuery},
+    service::{self, AnswerRequest, ChallengeRequest, DecodeQuestion, RunHistoryQuery, RunListQuery},
 };
 use crate::{
     base::{
@@ -124,6 +125,52 @@ pub async fn run_fetch(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
 pub async fn run_document(id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
     let bytes = service::document(&ctx, id.into_inner()).await?;
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(bytes))
+}
+
+/// Download a run's document as it came in
+///
+/// For the account that uploaded it, and for operators. What is public of it is at `/document`.
+#[utoipa::path(tag = "Runs", params(("id" = RunId, Path, description = "A run of one's own")),
+    responses((status = 200, content_type = "application/json", body = serde_json::Value), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
+#[get("/api/v1/matrix-runs/{id}/original")]
+pub async fn run_original(auth: Auth<scope::RunsWrite>, id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
+    let id = id.into_inner();
+    let bytes = service::original(&ctx, &auth.caller, id).await?;
+    Ok(original_download(id, bytes))
+}
+
+/// A document that nobody else may see, as a file: no browser shows it, no cache keeps it.
+pub fn original_download(id: RunId, bytes: Vec<u8>) -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "application/json"))
+        .insert_header((header::CONTENT_DISPOSITION, format!("attachment; filename=\"{id}.json\"")))
+        .insert_header((header::CACHE_CONTROL, "private, no-store"))
+        .body(bytes)
+}
+
+/// Read a run's history
+///
+/// What happened to it, oldest first: upload, verdicts, an operator's decisions with their reasons, the uploader's answer, what the server
+/// measured itself, staleness. Events are never changed.
+#[utoipa::path(tag = "Runs", params(("id" = RunId, Path, description = "A run"), RunHistoryQuery),
+    responses((status = 200, body = Page<RunEventView>), NotFoundProblem, QueryProblems))]
+#[get("/api/v1/matrix-runs/{id}/history")]
+pub async fn run_history(id: Path<RunId>, query: Query<RunHistoryQuery>, ctx: Ctx) -> Result<impl Responder> {
+    let after = cursor::open_opt(&ctx, query.binding(), query.cursor.as_deref())?;
+    let (data, next) = service::history(&ctx, id.into_inner(), query.limit, after).await?;
+    let next_cursor = next.map(|place| cursor::seal(&ctx, query.binding(), &place)).transpose()?;
+    Ok(HttpResponse::Ok().json(Page { data, next_cursor }))
+}
+
+/// Answer an operator
+///
+/// Once a run, while it waits for review or after a person rejected it; anyone can read it in the run's history. The same text again gives the
+/// same answer.
+#[utoipa::path(tag = "Runs", params(("id" = RunId, Path, description = "A run of one's own")), request_body = AnswerRequest,
+    responses((status = 201, body = RunEventView), AuthProblems, InputProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
+#[post("/api/v1/matrix-runs/{id}/answer")]
+pub async fn run_answer(auth: Auth<scope::RunsWrite>, id: Path<RunId>, body: Json<AnswerRequest>, ctx: Ctx) -> Result<impl Responder> {
+    Ok(HttpResponse::Created().json(service::answer(&ctx, &auth.caller, id.into_inner(), &body).await?))
 }
 
 /// Download a run's measurements

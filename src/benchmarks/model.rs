@@ -9,6 +9,7 @@ use super::{
     challenge::ChallengeSpec,
     checks::Finding,
     claim::{Claim, ClaimedEngine, ClaimedHardware},
+    history::model::RunEventView,
     matrix::{Cell, KvCapacity, Matrix, PrefillRow},
     remeasure::PublicRemeasurement,
     verdict::{RunSettings, SeenHardware, Tool, Verdict},
@@ -379,6 +380,8 @@ pub struct RunWithRelated {
     /// The catalog's slug of its quantization, or what was typed.
     pub quantization: Option<String>,
     pub related: Vec<RelatedRun>,
+    /// The newest events, oldest of them first.
+    pub history: Vec<RunEventView>,
 }
 
 /// A challenge as the API shows it.

@@ -137,23 +137,21 @@ pub async fn run_document_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Vec
     Ok(run_documents::table.find(id.uuid()).select(run_documents::redacted_gzip).first(conn).await.optional()?)
 }
 
-/// An operator's decision on a run that waits for review; `false` when it does not wait any more.
+/// An operator's decision and what follows from it; `None` takes a decision back.
 pub async fn run_review(
     tx: &mut Tx<'_>,
     id: RunId,
     status: &str,
     evidence_level: &str,
-    by: AccountId,
-    reason: &str,
-    now: DateTime<Utc>,
-) -> Result<bool> {
-    let changed = diesel::update(runs::table.find(id.uuid()).filter(runs::status.ne("rejected")))
+    decided: Option<(AccountId, &str, DateTime<Utc>)>,
+) -> Result<()> {
+    diesel::update(runs::table.find(id.uuid()))
         .set((
             runs::status.eq(status),
             runs::evidence_level.eq(evidence_level),
-            runs::reviewed_at.eq(now),
-            runs::reviewed_by.eq(by.uuid()),
-            runs::review_reason.eq(reason),
+            runs::reviewed_at.eq(decided.map(|(_, _, at)| at)),
+            runs::reviewed_by.eq(decided.map(|(by, ..)| by.uuid())),
+            runs::review_reason.eq(decided.map(|(_, reason, _)| reason)),
         ))
         .execute(&mut **tx)
         .await?;
@@ -162,7 +160,16 @@ pub async fn run_review(
         .set(run_standings::disputed_at.eq(None::<DateTime<Utc>>))
         .execute(&mut **tx)
         .await?;
-    Ok(changed == 1)
+    Ok(())
+}
+
+/// Whose run it is.
+pub async fn run_account(conn: &mut Conn, id: RunId) -> Result<Option<AccountId>> {
+    Ok(runs::table.find(id.uuid()).select(runs::account_id).first(conn).await.optional()?)
+}
+
+pub async fn run_exists(conn: &mut Conn, id: RunId) -> Result<bool> {
+    Ok(diesel::select(diesel::dsl::exists(runs::table.find(id.uuid()))).get_result(conn).await?)
 }
 
 /// What became of a run after its verdict.

@@ -16,6 +16,7 @@ pub mod verify;
 use std::{future::Future, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::Builder;
 
 /// Exit status of wrong usage (sysexits.h): clap's own 2 is a verdict of `verify`.
 pub const USAGE: u8 = 64;
@@ -118,13 +119,22 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Reverify(args) => block_on(reverify::run(args)),
         Command::Openapi(args) => openapi::run(&args),
         Command::Verify(args) => verify::run(&args),
-        Command::Measure(args) => block_on(measure::run(*args)),
+        Command::Measure(args) => {
+            // Waking other threads for each token would cost more CPU time than reading it.
+            let mut one_thread = Builder::new_current_thread();
+            one_thread.on_thread_park(crate::measure::cell::rest);
+            block_on_with(one_thread, measure::run(*args))
+        }
         Command::SimulateEngine(args) => block_on(simulate_engine::run(args)),
     }
 }
 
 fn block_on(work: impl Future<Output = crate::base::Result<ExitCode>>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    block_on_with(Builder::new_multi_thread(), work)
+}
+
+fn block_on_with(mut builder: Builder, work: impl Future<Output = crate::base::Result<ExitCode>>) -> ExitCode {
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error),
     };

@@ -520,6 +520,18 @@ diesel::table! {
 }
 
 diesel::table! {
+    run_events (sequence) {
+        sequence -> Int8,
+        run_id -> Uuid,
+        at -> Timestamptz,
+        kind -> Text,
+        account_id -> Nullable<Uuid>,
+        user_id -> Nullable<Uuid>,
+        details -> Jsonb,
+    }
+}
+
+diesel::table! {
     run_marks (run_id, kind, value) {
         run_id -> Uuid,
         kind -> Text,
@@ -578,6 +590,15 @@ diesel::table! {
         reviewed_by -> Nullable<Uuid>,
         review_reason -> Nullable<Text>,
         kv_cache_dtype -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    session_cookies (token_sha256) {
+        token_sha256 -> Bytea,
+        session_id -> Uuid,
+        created_at -> Timestamptz,
+        expires_at -> Timestamptz,
     }
 }
 
@@ -678,6 +699,7 @@ diesel::joinable!(reports -> hardware_models (hardware_slug));
 diesel::joinable!(reports -> models (model_slug));
 diesel::joinable!(run_cells -> runs (run_id));
 diesel::joinable!(run_documents -> runs (run_id));
+diesel::joinable!(run_events -> runs (run_id));
 diesel::joinable!(run_marks -> runs (run_id));
 diesel::joinable!(run_series -> board_series (series_id));
 diesel::joinable!(run_series -> runs (run_id));
@@ -686,6 +708,7 @@ diesel::joinable!(runs -> challenges (challenge_id));
 diesel::joinable!(runs -> hardware_models (hardware_slug));
 diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
+diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
@@ -721,10 +744,12 @@ diesel::allow_tables_to_appear_in_same_query! {
     reports,
     run_cells,
     run_documents,
+    run_events,
     run_marks,
     run_series,
     run_standings,
     runs,
+    session_cookies,
     sessions,
     tool_uploads,
     transfers,

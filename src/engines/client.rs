@@ -80,11 +80,20 @@ impl EngineClient {
         Self::with_look_up(Arc::new(|name| Box::pin(system_look_up(name))))
     }
 
+    /// Without a bound on silence within an answer: for a caller that has bounds of its own and reads thousands of small pieces a second,
+    /// for each of which the bound's clock would have to be set.
+    pub fn for_measuring() -> Result<Self> {
+        let _already = rustls::crypto::ring::default_provider().install_default();
+        let look_up: LookUp = Arc::new(|name| Box::pin(system_look_up(name)));
+        Ok(Self { public: build(false, &look_up, None)?, any: build(true, &look_up, None)?, look_up, recent: Recent::new() })
+    }
+
     /// With another way from names to addresses. Every answer of it is checked as the system's are.
     pub fn with_look_up(look_up: LookUp) -> Result<Self> {
         // Installed by main already; tests and other callers may come first. A second installation is refused and that is fine.
         let _already = rustls::crypto::ring::default_provider().install_default();
-        Ok(Self { public: build(false, &look_up)?, any: build(true, &look_up)?, look_up, recent: Recent::new() })
+        let silence = Some(Duration::from_secs(SILENCE_SECONDS));
+        Ok(Self { public: build(false, &look_up, silence)?, any: build(true, &look_up, silence)?, look_up, recent: Recent::new() })
     }
 
     /// Names of the served models.
@@ -185,9 +194,13 @@ impl EngineClient {
     }
 }
 
-fn build(allow_private: bool, look_up: &LookUp) -> Result<reqwest::Client> {
+fn build(allow_private: bool, look_up: &LookUp, silence: Option<Duration>) -> Result<reqwest::Client> {
     let builder = || {
-        reqwest::Client::builder()
+        let builder = match silence {
+            Some(silence) => reqwest::Client::builder().read_timeout(silence),
+            None => reqwest::Client::builder(),
+        };
+        builder
             .user_agent(concat!("rigmark/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -195,7 +208,6 @@ fn build(allow_private: bool, look_up: &LookUp) -> Result<reqwest::Client> {
             .referer(false)
             .tcp_nodelay(true)
             .connect_timeout(Duration::from_secs(CONNECT_SECONDS))
-            .read_timeout(Duration::from_secs(SILENCE_SECONDS))
             .pool_idle_timeout(Duration::from_secs(60))
             .dns_resolver(CheckedResolver { allow_private, look_up: look_up.clone() })
     };

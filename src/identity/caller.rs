@@ -179,6 +179,19 @@ async fn of_session(ctx: &Ctx, conn: &mut Conn, session: SessionId, acting_for: 
     Ok(caller)
 }
 
+/// A person who has signed in, acting for `account`: their own, or an organization they belong to.
+///
+/// # Errors
+/// `not_found` when they do not.
+pub async fn caller_for(conn: &mut Conn, caller: &Caller, account: AccountId) -> Result<Caller> {
+    if account == caller.account_id {
+        return Ok(caller.clone());
+    }
+    let role = members::member_role(conn, account, caller.user_id).await?.ok_or_else(no_account)?;
+    let summary = super::service::account_summary(conn, account).await?;
+    Ok(Caller { account_id: account, account_handle: summary.handle, is_organization: true, role, scopes: role.scopes(), ..caller.clone() })
+}
+
 fn of_key(key: KeyCaller) -> Result<Caller> {
     let is_organization = key.account_id != key.created_by;
     let role = match key.role.as_deref() {

@@ -10,8 +10,8 @@
 //! body before 401. Therefore [`identify`], a middleware, looks the credentials up, and the extractors only read what it found: standing first,
 //! they answer before anything else is read.
 //!
-//! Invariants: identity comes from `Authorization` (or `X-Api-Key`, which Anthropic's clients send) and `Rigmark-Account`, from no other header
-//! and from no body; credentials that are present and bad are 401 also where none are needed.
+//! Invariants: of the API's callers identity comes from `Authorization` (or `X-Api-Key`, which Anthropic's clients send) and `Rigmark-Account`,
+//! from no other header, from no cookie and from no body; credentials that are present and bad are 401 also where none are needed.
 
 use std::{
     cell::Cell,
@@ -30,6 +30,7 @@ use actix_web::{
 
 use super::{
     caller::{Caller, authenticate, authenticate_uploader},
+    pages,
     scope::{self, Required},
     token::KeyKind,
 };
@@ -161,7 +162,13 @@ pub async fn identify(req: ServiceRequest, next: Next<impl MessageBody>) -> Resu
         Err(error) => Identified::Failed(Cell::new(Some(error))),
     };
     req.extensions_mut().insert(found);
-    next.call(req).await
+    let is_signed_in = pages::identify(req.request()).await;
+    let mut res = next.call(req).await?;
+    if is_signed_in {
+        // The page shows who reads it.
+        res.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    }
+    Ok(res)
 }
 
 /// Who calls. The connection goes back before the handler runs.
@@ -185,7 +192,7 @@ async fn find(req: &HttpRequest) -> Result<Identified> {
     Ok(found)
 }
 
-/// An access token or an API key. Pages will bring theirs in a cookie; it belongs here, after the headers, and its POST forms need a CSRF token.
+/// An access token or an API key. What pages bring in a cookie is for pages only ([`pages`]).
 fn secret(headers: &HeaderMap) -> Result<Option<String>> {
     let malformed =
         || Error::new(Code::Unauthenticated, "Authorization must be one header of the form: Bearer, a space, the token or key.");

@@ -3,7 +3,8 @@
 //! Invariants:
 //! - one namespace of handles, no two of which look alike; a closed account's row stays, without its name;
 //! - a session ends once: with it end its refresh tokens and its access tokens;
-//! - of tokens, keys and links only hashes are stored;
+//! - of tokens, keys, cookies and links only hashes are stored;
+//! - a cookie is good for pages alone and a token or key for the API alone;
 //! - a key's rights are at most its maker's, now: the maker's membership and role are read at every use;
 //! - an upload token opens what takes an [`Uploader`] and nothing else, and nothing else opens that;
 //! - an organization has at least one owner;
@@ -22,6 +23,7 @@ mod jobs;
 mod letters;
 mod model;
 mod names;
+pub mod pages;
 mod password;
 mod queries;
 pub mod scope;
@@ -29,10 +31,11 @@ pub mod service;
 mod token;
 
 pub use audit::{Act, By, audit};
-pub use caller::{Actor, Caller, authenticate, authenticate_uploader, caller_refresh};
+pub use caller::{Actor, Caller, authenticate, authenticate_uploader, caller_for, caller_refresh};
 pub use email::Email;
 pub use extract::{Auth, MaybeAuth, Operator, Uploader};
 pub use handle::{Handle, RESERVED as RESERVED_HANDLES};
 pub use jobs::{Cleanup, Letters};
 pub use model::{Account, AccountKind, AccountSummary, NewUploadToken, UploadTokenView};
+pub use pages::{OperatorReader, Posted, SignedIn};
 pub use token::ACCESS_SECONDS;

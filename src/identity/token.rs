@@ -21,6 +21,7 @@ pub const ACCESS_SECONDS: i64 = 900;
 /// How long a refresh token is good for.
 pub(super) const REFRESH_VALID: TimeDelta = TimeDelta::days(30);
 const REFRESH_PREFIX: &str = "rmr_";
+const COOKIE_PREFIX: &str = "rms_";
 /// What a list of keys shows after the prefix: 40 of 256 bits.
 const SHOWN_CHARS: usize = 8;
 
@@ -98,6 +99,22 @@ pub(super) fn access_token_session(keys: &Keys, token: &str, now: DateTime<Utc>)
 /// A new refresh token: 256 random bits.
 pub(super) fn refresh_token() -> Secret<String> {
     Secret::new(random(REFRESH_PREFIX))
+}
+
+/// A new secret for a cookie: 256 random bits. Neither a token nor a key of the API.
+pub(super) fn cookie() -> Secret<String> {
+    Secret::new(random(COOKIE_PREFIX))
+}
+
+/// What a form of ours holds and nobody else can know: made from the cookie that the browser sends with it.
+///
+/// # Errors
+/// None in practice: HMAC takes keys of any length.
+pub(super) fn form_token(keys: &Keys, cookie: &str) -> Result<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(keys.root.expose()).map_err(Error::internal)?;
+    mac.update(b"rigmark form v1\0");
+    mac.update(&sha256(cookie));
+    Ok(encode(&mac.finalize().into_bytes()))
 }
 
 /// A new key and the beginning of it that may be shown.

@@ -1,7 +1,7 @@
 //! One decode cell: C streams of the same prompt, warmed up until they are steady, then counted for a window.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -10,19 +10,23 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::inspect::{EngineKind, Gauges, scrape};
+use super::record::StreamRecord;
 use super::stats::Spread;
-use super::stream::{Shared, StreamRecord, run_worker};
+use super::stream::{Shared, run_worker};
 use crate::base::clock::monotonic;
 use crate::engines::{EngineClient, Target};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const CONNECT_SECONDS: u64 = 5;
+/// Between two pieces of news of a cell.
+const NEWS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What to measure and for how long.
 #[derive(Debug, Clone)]
 pub struct CellPlan {
     pub context_tokens: u64,
     pub concurrency: u32,
-    /// The requests of the streams ([`super::stream::request_body`]), one after another; a single one is sent by all.
+    /// The requests of the streams ([`super::stream::Asker::body`]), one after another; a single one is sent by all.
     pub bodies: Vec<Bytes>,
     /// Whether what the streams say is kept.
     pub hears: bool,
@@ -42,6 +46,20 @@ pub struct Readiness {
     pub at: Instant,
     pub timed_out: bool,
     pub reason: String,
+}
+
+/// What a running cell tells whoever shows it.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// The window opens.
+    Ready(&'a Readiness),
+    Warming {
+        active_streams: usize,
+    },
+    Counting {
+        /// Of the window so far.
+        tokens_per_second: f64,
+    },
 }
 
 /// What the engine's own counters said.
@@ -113,6 +131,14 @@ impl CellRecord {
         }
     }
 
+    /// Tokens by the engine's last usage for each chunk with text, of the completed requests; `None` where chunks were not what was counted.
+    pub fn reported_tokens_per_chunk(&self) -> Option<f64> {
+        let completed = self.streams.iter().filter(|stream| stream.completed.is_some() && !stream.has_continuous_usage);
+        let sums = completed.filter_map(|stream| Some((stream.reported_tokens?, stream.text_chunks)));
+        let (tokens, chunks) = sums.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+        (chunks > 0).then(|| tokens as f64 / chunks as f64)
+    }
+
     /// Why the cell counts for nothing, if it does.
     pub fn failure(&self) -> Option<String> {
         let failed = self.streams.iter().find_map(|s| s.error.as_deref());
@@ -134,11 +160,43 @@ pub fn inter_token_latency(stream: &StreamRecord) -> f64 {
     }
 }
 
+/// Streams of all cells that run in this process.
+static STREAMS: AtomicU32 = AtomicU32::new(0);
+/// Fewer streams are read at once.
+const RESTING_STREAMS_MIN: u32 = 8;
+const REST: Duration = Duration::from_micros(200);
+
+/// For a thread of many streams that is about to wait: tokens of the same step come within a millisecond, and being woken for each costs more
+/// than reading it. An instant is late by a fifth of a millisecond at most, and never that of a prompt read alone.
+pub fn rest() {
+    if STREAMS.load(Relaxed) >= RESTING_STREAMS_MIN {
+        std::thread::sleep(REST);
+    }
+}
+
+/// Counts the streams of a cell while it lives.
+struct Counted(u32);
+
+impl Counted {
+    fn new(streams: u32) -> Self {
+        STREAMS.fetch_add(streams, Relaxed);
+        Self(streams)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        STREAMS.fetch_sub(self.0, Relaxed);
+    }
+}
+
 /// Runs the cell. Cancelling is done by dropping the future: the streams end with it.
-pub async fn run_cell(client: &EngineClient, target: &Target, plan: CellPlan, on_ready: impl FnOnce(&Readiness)) -> CellRecord {
+pub async fn run_cell(client: &EngineClient, target: &Target, plan: CellPlan, mut on_news: impl FnMut(News<'_>)) -> CellRecord {
     let started = monotonic();
+    connect(client, target, plan.concurrency).await;
     let stop = CancellationToken::new();
     let _stop_on_drop = stop.clone().drop_guard();
+    let _counted = Counted::new(plan.concurrency);
     let shared = Arc::new(Shared::default());
     let mut workers = JoinSet::new();
     let bodies = plan.bodies.iter().cycle().take(usize::try_from(plan.concurrency).unwrap_or(usize::MAX));
@@ -151,11 +209,10 @@ pub async fn run_cell(client: &EngineClient, target: &Target, plan: CellPlan, on
         });
     }
     let sampler = Sampler::start(client, target, plan.kind, plan.window);
-    let ready = warm_up(&plan, &shared, &sampler, started).await;
-    on_ready(&ready);
+    let ready = warm_up(&plan, &shared, &sampler, started, &mut on_news).await;
+    on_news(News::Ready(&ready));
     let (before, window_start) = sampler.now().await;
-    tokio::time::sleep_until((window_start + plan.window).into()).await;
-    let window_end = monotonic();
+    let window_end = count(&plan, &shared, window_start, &mut on_news).await;
     let (after, after_at) = sampler.now().await;
     stop.cancel();
     let mut streams = Vec::new();
@@ -168,8 +225,16 @@ pub async fn run_cell(client: &EngineClient, target: &Target, plan: CellPlan, on
     CellRecord { plan, started, ready, window_start, window_end, joined, streams, failed_workers, server }
 }
 
+/// Opens connections for all streams beforehand: a hundred at once take some milliseconds, which are not the engine's time to first token.
+/// One that cannot be had is opened by its stream.
+async fn connect(client: &EngineClient, target: &Target, count: u32) {
+    let one = || client.get(target, "/v1/models", CONNECT_SECONDS);
+    let _answers = futures::future::join_all((0..count).map(|_| one())).await;
+}
+
 /// Waits until every stream runs and nothing waits, for `stable` without interruption.
-async fn warm_up(plan: &CellPlan, shared: &Shared, sampler: &Sampler, started: Instant) -> Readiness {
+async fn warm_up(plan: &CellPlan, shared: &Shared, sampler: &Sampler, started: Instant, on_news: &mut impl FnMut(News<'_>)) -> Readiness {
+    let mut told = started;
     let wanted = usize::try_from(plan.concurrency).unwrap_or(usize::MAX);
     let mut steady_since: Option<Instant> = None;
     loop {
@@ -188,7 +253,27 @@ async fn warm_up(plan: &CellPlan, shared: &Shared, sampler: &Sampler, started: I
         if all_failed || now.duration_since(started) >= plan.warmup_max {
             return Readiness { at: now, timed_out: true, reason: format!("{seen}, active_streams={active}/{wanted}") };
         }
+        if now.duration_since(told) >= NEWS_INTERVAL {
+            told = now;
+            on_news(News::Warming { active_streams: active });
+        }
         tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// Waits for the end of the window.
+async fn count(plan: &CellPlan, shared: &Shared, start: Instant, on_news: &mut impl FnMut(News<'_>)) -> Instant {
+    let (end, before) = (start + plan.window, shared.tokens.load(Relaxed));
+    loop {
+        let now = monotonic();
+        if now >= end {
+            return now;
+        }
+        let (tokens, seconds) = (shared.tokens.load(Relaxed) - before, now.duration_since(start).as_secs_f64());
+        if tokens > 0 && seconds > 0.0 {
+            on_news(News::Counting { tokens_per_second: tokens as f64 / seconds });
+        }
+        tokio::time::sleep_until(end.min(now + NEWS_INTERVAL).into()).await;
     }
 }
 

@@ -7,8 +7,8 @@ use chrono::Local;
 use serde_json::{Map, Value, json};
 
 use super::cell::{CellRecord, inter_token_latency};
+use super::record::StreamRecord;
 use super::stats::{Spread, mean, round};
-use super::stream::StreamRecord;
 use crate::base::clock::Clock;
 
 /// Version of the document shape; who wrote it stands in `metadata.client`.
@@ -24,6 +24,12 @@ pub struct EventLog {
 impl EventLog {
     pub fn new(clock: Clock) -> Self {
         Self { clock, lines: VecDeque::new() }
+    }
+
+    /// Puts the lines of an earlier run before those of this.
+    pub fn go_on(&mut self, lines: Vec<String>) {
+        let kept = lines.len().saturating_sub(LOG_LINES_MAX);
+        self.lines.extend(lines.into_iter().skip(kept));
     }
 
     /// Adds a line with the local time of day; returns it.
@@ -58,21 +64,32 @@ pub struct PrefillRow {
     pub prompt_tokens: u64,
     /// `integrated_scout` for contexts of the decode matrix, `scout_only` for others.
     pub method: &'static str,
+    /// What the engine said it had in its cache; `None` when it says nothing of it.
+    pub cached_tokens: Option<u64>,
 }
 
 impl PrefillRow {
+    /// `None` when no token came.
+    pub fn of(record: &StreamRecord, context_tokens: u64, method: &'static str) -> Option<Self> {
+        let prompt_tokens = record.prompt_tokens.unwrap_or(context_tokens);
+        Some(Self { ttft_seconds: record.ttft()?.as_secs_f64(), prompt_tokens, method, cached_tokens: record.cached_tokens })
+    }
+
     pub fn tokens_per_second(&self) -> f64 {
         self.prompt_tokens as f64 / self.ttft_seconds
     }
 
-    fn to_json(self) -> Value {
+    /// As it stands in `prefill`.
+    pub fn to_json(self) -> Value {
         let (ttft, speed) = (round(self.ttft_seconds, 3), self.tokens_per_second().round());
         json!({
             "ttft_seconds": ttft, "prefill_seconds": ttft, "tok_per_sec": speed, "client_ttft_seconds": ttft, "client_tok_per_sec": speed,
             "prompt_tokens": self.prompt_tokens, "samples": 1, "method": self.method, "hardware_summary": {},
             "server_validation": {
                 "method": "", "tok_per_sec": 0.0, "prefill_seconds": 0.0, "prompt_tokens": 0, "samples": 0, "invalid_reason": "",
-                "request_prompt_tokens": 0, "cached_tokens": 0, "token_source": "",
+                "request_prompt_tokens": if self.cached_tokens.is_some() { self.prompt_tokens } else { 0 },
+                "cached_tokens": self.cached_tokens.unwrap_or(0),
+                "token_source": if self.cached_tokens.is_some() { "openai_usage" } else { "" },
             },
         })
     }
@@ -83,7 +100,8 @@ pub struct DocumentParts<'a> {
     pub metadata: Value,
     pub startup_diagnostics: Value,
     pub log: &'a EventLog,
-    pub prefill: &'a BTreeMap<u64, PrefillRow>,
+    /// [`PrefillRow::to_json`] by context.
+    pub prefill: &'a BTreeMap<u64, Value>,
     pub cells: &'a [CellRow],
 }
 
@@ -94,7 +112,7 @@ pub fn document(parts: &DocumentParts<'_>) -> Value {
         let total = (cell.total_tokens_per_second >= 0.0).then_some(cell.total_tokens_per_second);
         summary.entry(cell.context_tokens).or_default().insert(cell.concurrency, total);
     }
-    let prefill: Map<String, Value> = parts.prefill.iter().map(|(context, row)| (context.to_string(), row.to_json())).collect();
+    let prefill: Map<String, Value> = parts.prefill.iter().map(|(context, row)| (context.to_string(), row.clone())).collect();
     json!({
         "metadata": parts.metadata,
         "startup_diagnostics": parts.startup_diagnostics,
@@ -182,6 +200,13 @@ impl Sample {
 }
 
 impl CellRow {
+    /// A row of an earlier document; `None` when it lacks its place or its speed.
+    pub fn kept(json: Map<String, Value>) -> Option<Self> {
+        let context_tokens = json.get("context_tokens")?.as_u64()?;
+        let concurrency = u32::try_from(json.get("concurrency")?.as_u64()?).ok()?;
+        Some(Self { context_tokens, concurrency, total_tokens_per_second: json.get("aggregate_tps")?.as_f64()?, json })
+    }
+
     /// `prompt_tokens` is what the scout's usage said, for engines that do not repeat it.
     pub fn of(record: &CellRecord, prompt_tokens: u64) -> Self {
         let samples: Vec<Sample> = record.streams.iter().filter_map(|stream| Sample::of(stream, prompt_tokens)).collect();

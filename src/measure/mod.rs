@@ -7,6 +7,8 @@ pub mod inspect;
 pub mod matrix;
 pub mod prompt;
 pub mod question;
+pub mod record;
+pub mod resume;
 pub mod simulated;
 pub mod spot;
 pub mod sse;

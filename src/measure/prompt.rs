@@ -6,9 +6,8 @@
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use super::stream::one_token;
+use super::stream::Asker;
 use crate::base::Result;
-use crate::engines::{EngineClient, Target};
 
 const WORDS: [&str; 24] = [
     "river", "stone", "north", "paper", "cloud", "early", "glass", "seven", "house", "metal", "green", "seldom", "market", "winter",
@@ -28,7 +27,7 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    /// `run` is the nonce of this run; it stands at the head of every prompt, so that no cache of an earlier run helps.
+    /// `run` is the nonce of this run; every prompt has it at its head, so that no cache of an earlier run helps.
     pub fn new(run: String) -> Self {
         Self { run, chars_per_token: 4.0 }
     }
@@ -49,7 +48,7 @@ impl Prompts {
     }
 
     /// The prompt for a context of `context_tokens` tokens; context 0 is the question alone. Prompts of another purpose or context share
-    /// nothing with it but the run's name: an engine that has read one has not read a part of the other.
+    /// no beginning with it: an engine that has read one has not read a part of the other.
     pub fn text(&self, purpose: &str, context_tokens: u64) -> String {
         if context_tokens == 0 {
             return format!("{QUESTION}\n[{} {purpose}]", self.run);
@@ -59,11 +58,11 @@ impl Prompts {
 
     /// Learns how many characters make a token from one prompt with much text and one with none. `None` when the engine reports no prompt
     /// tokens; then the guess of four stands.
-    pub async fn calibrate(&mut self, client: &EngineClient, target: &Target, model: &str, context_tokens: u64) -> Result<Option<f64>> {
+    pub async fn calibrate(&mut self, asker: &Asker<'_>, context_tokens: u64) -> Result<Option<f64>> {
         let chars = self.chars(context_tokens);
         let text = format!("{}\n", self.padding("calibration", chars));
-        let with = one_token(client, target, model, &text).await?.prompt_tokens;
-        let without = one_token(client, target, model, "\n").await?.prompt_tokens;
+        let with = asker.one_token(&text).await?.prompt_tokens;
+        let without = asker.one_token("\n").await?.prompt_tokens;
         let tokens = with.zip(without).and_then(|(with, without)| with.checked_sub(without)).filter(|tokens| *tokens > 0);
         let ratio = tokens.map(|tokens| chars as f64 / tokens as f64);
         if let Some(ratio) = ratio {
@@ -83,7 +82,9 @@ impl Prompts {
         seed.copy_from_slice(&sha2::Digest::finalize(hash));
         let mut random = StdRng::from_seed(seed);
         let mut words = WORDS;
-        let mut text = format!("[{purpose} {}] ", self.run);
+        // The first letters already differ, so that a prefix cache finds the chat template and no more.
+        let head: String = (0..8).map(|_| char::from(random.random_range(b'a'..=b'z'))).collect();
+        let mut text = format!("{head} [{} {purpose}] ", self.run);
         while text.len() < chars {
             words.shuffle(&mut random);
             text.push_str(&words.join(" "));

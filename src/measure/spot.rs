@@ -13,7 +13,8 @@ use super::document::PrefillRow;
 use super::inspect::{EngineFacts, EngineKind, inspect};
 use super::prompt::Prompts;
 use super::question::{Answer, Needles, Question};
-use super::stream::{Heard, StreamRecord, one_token, request_body};
+use super::record::{Heard, StreamRecord};
+use super::stream::Asker;
 use crate::base::{Code, Error, Result};
 use crate::engines::{EngineClient, Target};
 
@@ -76,12 +77,13 @@ impl<'a> SpotMeter<'a> {
         let facts = inspect(client, target, model).await?;
         let mut meter = Self { client, target, facts, prompts: Prompts::new(Prompts::nonce()), latency: Duration::MAX };
         let model = meter.facts.model.id.clone();
+        let asker = Asker::once(client, target, &model);
         if context_max > 0 {
-            meter.prompts.calibrate(client, target, &model, context_max.min(4096)).await?;
+            meter.prompts.calibrate(&asker, context_max.min(4096)).await?;
         }
         for _ in 0..LATENCY_TRIES {
-            let record = one_token(client, target, &model, &format!("{}\n", Prompts::nonce())).await?;
-            meter.latency = meter.latency.min(first_token(&record)?);
+            let record = asker.one_token(&format!("{}\n", Prompts::nonce())).await?;
+            meter.latency = meter.latency.min(record.ttft().ok_or_else(no_token)?);
         }
         Ok(meter)
     }
@@ -129,21 +131,25 @@ impl<'a> SpotMeter<'a> {
     fn questions(&self, needles: &Needles, context: &str, plan: &SpotPlan) -> (Vec<Question>, Vec<Bytes>) {
         let mut random = rand::rng();
         let questions: Vec<Question> = (0..plan.concurrency).map(|_| needles.ask(&mut random)).collect();
-        let body = |question: &Question| request_body(&self.facts.model.id, &format!("{context}\n{}", question.text), plan.max_tokens);
+        let asker = self.asker();
+        let body = |question: &Question| asker.body(&format!("{context}\n{}", question.text), plan.max_tokens);
         let bodies = questions.iter().map(body).collect();
         (questions, bodies)
     }
 
     async fn prefill(&self, needles: &Needles, context: &str, context_tokens: u64) -> Result<PrefillRow> {
         let text = format!("{context}\n{}", needles.ask(&mut rand::rng()).text);
-        let record = one_token(self.client, self.target, &self.facts.model.id, &text).await?;
-        let prompt_tokens = record.prompt_tokens.unwrap_or(context_tokens);
-        Ok(PrefillRow { ttft_seconds: first_token(&record)?.as_secs_f64(), prompt_tokens, method: "scout_only" })
+        let record = self.asker().one_token(&text).await?;
+        PrefillRow::of(&record, context_tokens, "scout_only").ok_or_else(no_token)
+    }
+
+    fn asker(&self) -> Asker<'_> {
+        Asker::once(self.client, self.target, &self.facts.model.id)
     }
 }
 
-fn first_token(record: &StreamRecord) -> Result<Duration> {
-    record.ttft().ok_or_else(|| Error::new(Code::EngineError, "The engine gave no token for a prompt."))
+fn no_token() -> Error {
+    Error::new(Code::EngineError, "The engine gave no token for a prompt.")
 }
 
 /// Each stream by its own question.

@@ -1,7 +1,7 @@
-//! Reading a token stream without parsing JSON: at hundreds of streams the parser would cost more than everything else.
+//! Reading a token stream without building JSON: at hundreds of streams that would cost more than everything else.
 //!
-//! What is looked for stands in every chunk at a fixed spelling, and inside a JSON string every quote is escaped, so a key followed by a colon
-//! cannot be part of the text.
+//! One walk over the strings of an event is enough: a string with a colon behind it is a key, and inside a string every quote is escaped, so
+//! text is never taken for structure. Nothing is copied or allocated for an event that came in one piece.
 
 /// One server-sent event, as far as measuring needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,9 +10,13 @@ pub struct Event {
     pub has_text: bool,
     /// The event belongs to a choice; the last usage comes with none.
     pub has_choice: bool,
+    /// The choice says why it ends here.
+    pub is_finish: bool,
     /// `usage.completion_tokens`, the total so far.
     pub completion_tokens: Option<u64>,
     pub prompt_tokens: Option<u64>,
+    /// `usage.prompt_tokens_details.cached_tokens`.
+    pub cached_tokens: Option<u64>,
     /// `[DONE]`.
     pub is_done: bool,
     pub is_error: bool,
@@ -48,25 +52,54 @@ impl Scanner {
 }
 
 fn scan_line(line: &[u8], each: &mut impl FnMut(Event, &[u8])) {
-    let Some(data) = line.strip_prefix(b"data:") else { return };
-    let data = data.trim_ascii();
-    if data.is_empty() {
-        return;
+    if let Some(data) = line.strip_prefix(b"data:") {
+        let data = data.trim_ascii();
+        if !data.is_empty() {
+            each(scan_data(data), data);
+        }
+    } else if let Some(message) = line.strip_prefix(b"error:") {
+        // Not of the standard: servers of llama.cpp up to 2025 end a failed answer so.
+        each(Event { is_error: true, ..Event::default() }, message.trim_ascii());
     }
-    each(scan_data(data), data);
 }
 
 fn scan_data(data: &[u8]) -> Event {
     if data == b"[DONE]" {
         return Event { is_done: true, ..Event::default() };
     }
-    Event {
-        has_text: TEXT_KEYS.iter().any(|key| has_text(data, key)),
-        has_choice: find(data, b"\"delta\"").is_some() || find(data, b"\"text\"").is_some(),
-        completion_tokens: number(data, b"\"completion_tokens\":"),
-        prompt_tokens: number(data, b"\"prompt_tokens\":"),
-        is_done: false,
-        is_error: data.starts_with(b"{\"error\"") || data.starts_with(b"{\"object\":\"error\""),
+    let mut event = Event::default();
+    let mut rest = data;
+    while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
+        rest = rest.get(start..).unwrap_or_default();
+        let Some(literal) = string_literal(rest) else { break };
+        rest = rest.get(literal.len()..).unwrap_or_default();
+        if let Some(value) = rest.trim_ascii_start().strip_prefix(b":") {
+            event.see(literal.get(1..literal.len() - 1).unwrap_or_default(), value.trim_ascii_start());
+        }
+    }
+    // Some proxies send an empty error with every token.
+    event.is_error &= !event.has_text;
+    event
+}
+
+impl Event {
+    fn see(&mut self, key: &[u8], value: &[u8]) {
+        let is_text = value.first() == Some(&b'"') && value.get(1).is_some_and(|byte| *byte != b'"');
+        match key {
+            b"content" | b"reasoning_content" | b"reasoning" => self.has_text |= is_text,
+            b"text" => {
+                self.has_text |= is_text;
+                self.has_choice = true;
+            }
+            b"delta" => self.has_choice = true,
+            b"finish_reason" => self.is_finish |= is_text,
+            b"completion_tokens" => self.completion_tokens = self.completion_tokens.or(number(value)),
+            b"prompt_tokens" => self.prompt_tokens = self.prompt_tokens.or(number(value)),
+            b"cached_tokens" => self.cached_tokens = self.cached_tokens.or(number(value)),
+            b"error" => self.is_error |= is_text || value.first() == Some(&b'{'),
+            b"object" => self.is_error |= value.starts_with(b"\"error\""),
+            _ => {}
+        }
     }
 }
 
@@ -82,33 +115,19 @@ pub fn text_of(data: &[u8]) -> Option<(String, bool)> {
 
 /// The JSON string at the beginning of `value`, quotes included.
 fn string_literal(value: &[u8]) -> Option<&[u8]> {
-    let mut is_escaped = false;
-    let rest = value.strip_prefix(b"\"")?;
-    let end = rest.iter().position(|byte| {
-        let is_end = *byte == b'"' && !is_escaped;
-        is_escaped = *byte == b'\\' && !is_escaped;
-        is_end
-    })?;
-    value.get(..end + 2)
+    let mut bytes = value.strip_prefix(b"\"")?.iter();
+    loop {
+        match bytes.next()? {
+            b'"' => return value.get(..value.len() - bytes.len()),
+            b'\\' => _ = bytes.next(),
+            _ => {}
+        }
+    }
 }
 
 const TEXT_KEYS: [&[u8]; 4] = [b"\"content\":", b"\"reasoning_content\":", b"\"reasoning\":", b"\"text\":"];
 
-fn has_text(data: &[u8], key: &[u8]) -> bool {
-    let mut from = 0;
-    while let Some(at) = data.get(from..).and_then(|rest| find(rest, key)) {
-        let value = data.get(from + at + key.len()..).unwrap_or_default().trim_ascii_start();
-        if value.first() == Some(&b'"') && value.get(1).is_some_and(|byte| *byte != b'"') {
-            return true;
-        }
-        from += at + key.len();
-    }
-    false
-}
-
-fn number(data: &[u8], key: &[u8]) -> Option<u64> {
-    let at = find(data, key)?;
-    let value = data.get(at + key.len()..)?.trim_ascii_start();
+fn number(value: &[u8]) -> Option<u64> {
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(value.get(..digits)?).ok()?.parse().ok()
 }

@@ -18,9 +18,10 @@ use super::client::has_credentials;
 
 const ENCODINGS: [&str; 3] = ["br", "gzip", "deflate"];
 
-/// Streams and errors pass unchanged.
+/// Streams, errors and what nobody may keep pass unchanged.
 pub(super) fn apply(res: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
-    if res.status() != StatusCode::OK || res.headers().contains_key(header::ETAG) {
+    let is_kept = !res.headers().get(header::CACHE_CONTROL).is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("no-store")));
+    if res.status() != StatusCode::OK || res.headers().contains_key(header::ETAG) || !is_kept {
         return res;
     }
     let (request, response) = res.into_parts();

@@ -64,7 +64,7 @@ pub const fn status(code: Code) -> StatusCode {
         C::MalformedRequest | C::InvalidCursor | C::IdempotencyKeyRequired => StatusCode::BAD_REQUEST,
         C::Unauthenticated | C::InvalidCredentials | C::RefreshTokenReused => StatusCode::UNAUTHORIZED,
         C::InsufficientFunds => StatusCode::PAYMENT_REQUIRED,
-        C::InsufficientScope | C::Forbidden => StatusCode::FORBIDDEN,
+        C::InsufficientScope | C::Forbidden | C::ConflictOfInterest | C::ForgedRequest => StatusCode::FORBIDDEN,
         C::NotFound => StatusCode::NOT_FOUND,
         C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         C::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -82,6 +82,8 @@ pub const fn status(code: Code) -> StatusCode {
         | C::QuoteExpired
         | C::LastOwner
         | C::AlreadyMember
+        | C::AlreadyDecided
+        | C::AlreadyAnswered
         | C::IdempotencyInProgress
         | C::ChallengeUsed
         | C::ChallengeExpired => StatusCode::CONFLICT,

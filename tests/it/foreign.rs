@@ -89,7 +89,11 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
     ("get", "/api/v1/admin/review-queue", "", Forbidden),
+    ("get", "/api/v1/admin/matrix-runs/{run}", "", Forbidden),
+    ("get", "/api/v1/admin/matrix-runs/{run}/similar", "", Forbidden),
     ("post", "/api/v1/admin/matrix-runs/{run}/review", r#"{"decision": "reject", "reason": "no"}"#, Forbidden),
+    ("get", "/api/v1/matrix-runs/{uploaded}/original", "", Hidden),
+    ("post", "/api/v1/matrix-runs/{uploaded}/answer", r#"{"text": "It is mine."}"#, Hidden),
     ("get", "/v1/models", "", Own),
     ("post", "/v1/chat/completions", r#"{"model": "{model}", "messages": [{"role": "user", "content": "Hello"}]}"#, Hidden),
 ];
@@ -128,6 +132,8 @@ impl Owned {
         );
         let form = json!({ "model": "org/model", "quantization": "mxfp4" });
         let challenge = text(&host.http.post(&format!("/api/v1/machines/{machine}/challenges")).json(&form).expect(201).await["id"]);
+        let form = json!({ "document": serde_json::from_str::<Value>(include_str!("../documents/reference-run.json")).unwrap() });
+        let uploaded = text(&host.http.post("/api/v1/matrix-runs").json(&form).expect(201).await["id"]);
         let key = host.http.post("/api/v1/api-keys").json(&json!({ "name": "theirs", "scopes": ["account:read"] })).expect(201).await;
         let token = json!({ "name": "theirs", "machine_id": machine });
         let token = text(&host.http.post("/api/v1/upload-tokens").json(&token).expect(201).await["id"]);
@@ -161,6 +167,7 @@ impl Owned {
             ("draft", draft),
             ("challenge", challenge),
             ("run", stage.offer.run.to_string()),
+            ("uploaded", uploaded),
             ("rental", rental),
             ("report", report),
             ("model", model),

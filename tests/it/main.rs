@@ -26,4 +26,5 @@ mod measure;
 mod pages;
 mod remeasure;
 mod rentals;
+mod review;
 mod web;

@@ -1,7 +1,9 @@
 //! Pages of runs: the list, and the parts of one run's page, with the figures and words of the published page. The page of one run stands in
 //! `market`, which knows the machines that are for rent with it.
 
+mod answer;
 mod curves;
+mod history;
 mod list;
 mod marks;
 mod matrix;
@@ -11,22 +13,25 @@ mod remeasured;
 mod run;
 mod view;
 
-use actix_web::{Responder, get, http::StatusCode};
+use actix_web::{HttpResponse, Responder, get, http::StatusCode, post};
 
+pub use history::HistorySection;
 pub use marks::{Ladder, LevelMark, Readings, StatusMark};
 pub use matrix::MatrixTable;
 pub use others::{OtherRuns, cell_name};
 pub use run::RunBody;
 
-use super::service::{self, RunListQuery};
+use super::service::{self, AnswerRequest, RunListQuery};
 use crate::{
-    base::{Code, Error, Result},
+    base::{Code, Error, Result, id::RunId},
     ctx::Ctx,
+    identity::{Posted, SignedIn},
     web::{
-        Query, cursor,
-        html::{self, Layout, Reader, form::Form},
+        Path, Query, cursor,
+        html::{self, Layout, PageId, Reader, form::Form},
     },
 };
+use answer::AnswerPage;
 use list::{Found, RunsPage};
 use methods::BenchmarksPage;
 
@@ -70,4 +75,28 @@ fn as_fault(error: Error) -> Error {
         return Error::invalid("?by", "unknown_account", error.detail().to_owned());
     }
     error
+}
+
+/// The form with which an uploader answers an operator; for a run of their own account, or of an organization whose runs they may upload.
+#[get("/{lang}/runs/{id}/answer")]
+pub async fn answer_page(known: SignedIn, ctx: Ctx, reader: Reader, path: Path<PageId<RunId>>) -> Result<impl Responder> {
+    let owner = service::owner_of(&ctx, &known.caller, path.id).await?;
+    let (run, may_answer) = service::answerable(&ctx, &owner, path.id).await?;
+    html::page(&AnswerPage::new(&ctx, &reader, &Form::of("", &[]), &run, may_answer))
+}
+
+/// The uploader's one answer.
+#[post("/{lang}/runs/{id}/answer")]
+pub async fn answer_send(known: SignedIn, ctx: Ctx, reader: Reader, path: Path<PageId<RunId>>, posted: Posted) -> Result<HttpResponse> {
+    let owner = service::owner_of(&ctx, &known.caller, path.id).await?;
+    let request = AnswerRequest { text: posted.value("text").to_owned() };
+    match service::answer(&ctx, &owner, path.id, &request).await {
+        Ok(_) => Ok(html::redirect_after(&format!("{}#history-h", reader.path_of(&format!("runs/{}", path.id))))),
+        Err(error) => {
+            let mut form = Form::of("", &posted.pairs);
+            form.refuse(error)?;
+            let (run, may_answer) = service::answerable(&ctx, &owner, path.id).await?;
+            html::page_with(StatusCode::UNPROCESSABLE_ENTITY, &AnswerPage::new(&ctx, &reader, &form, &run, may_answer))
+        }
+    }
 }

@@ -24,7 +24,6 @@ pub(super) struct Remeasured {
 struct Outcome {
     on: String,
     word: Cow<'static, str>,
-    has_agreed: bool,
     detail: Option<String>,
     /// How many streams answered rightly what they were asked of their prompt.
     answers: String,
@@ -50,7 +49,6 @@ fn outcome(t: Messages, outcome: &PublicRemeasurement) -> Outcome {
     Outcome {
         on: t.date(&outcome.at),
         word: t.text(if outcome.outcome == Status::Agreed { Key("remeasured-agreed") } else { Key("remeasured-disagreed") }),
-        has_agreed: outcome.outcome == Status::Agreed,
         detail: outcome.detail.clone(),
         answers: t.with("remeasured-answers", &[("right", answers.right.into()), ("asked", asked.into())]),
         cells: outcome.samples.iter().map(|sample| cell(t, sample)).collect(),

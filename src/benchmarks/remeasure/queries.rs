@@ -118,13 +118,14 @@ struct RunIdRow {
     run_id: RunId,
 }
 
-/// The server's own measurement agreed: the strongest level, and the dispute that began with this run is over for all that it took along, which
-/// are returned.
+/// The server's own measurement agreed: the strongest level, and the dispute that began with this run is over for all that it took along.
+/// Returns the runs whose dispute is over.
 pub async fn run_note_agreed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> Result<Vec<RunId>> {
     diesel::update(runs::table.find(run.id.uuid())).set(runs::evidence_level.eq("remeasured")).execute(&mut **tx).await?;
-    let freed: Vec<RunIdRow> = diesel::sql_query(
+    let settled: Vec<RunIdRow> = diesel::sql_query(
         "UPDATE run_standings s SET disputed_at = NULL FROM runs r, run_standings own
-         WHERE r.id = s.run_id AND r.machine_id = $2 AND own.run_id = $1 AND s.disputed_at = own.disputed_at RETURNING s.run_id",
+         WHERE r.id = s.run_id AND r.machine_id = $2 AND own.run_id = $1 AND s.disputed_at = own.disputed_at
+         RETURNING s.run_id",
     )
     .bind::<sql_types::Uuid, _>(run.id)
     .bind::<sql_types::Nullable<sql_types::Uuid>, _>(run.machine_id)
@@ -138,17 +139,17 @@ pub async fn run_note_agreed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> 
         .set(agreed)
         .execute(&mut **tx)
         .await?;
-    Ok(freed.into_iter().map(|row| row.run_id).collect())
+    Ok(settled.into_iter().map(|row| row.run_id).collect())
 }
 
-/// The server's own measurement disagreed: neither this run nor an older one of the machine backs anything, and it is not re-measured any more. They
-/// are returned.
+/// The server's own measurement disagreed: neither this run nor an older one of the machine backs anything, and it is not re-measured any more.
+/// Returns the runs that were not in doubt before.
 pub async fn run_note_disputed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -> Result<Vec<RunId>> {
-    let disputed: Vec<RunIdRow> = diesel::sql_query(
-        "INSERT INTO run_standings (run_id, disputed_at)
+    let doubted: Vec<RunIdRow> = diesel::sql_query(
+        "INSERT INTO run_standings AS s (run_id, disputed_at)
          SELECT id, $3 FROM runs WHERE id = $1 OR (machine_id = $2 AND created_at <= $4 AND status = 'verified')
-         ON CONFLICT (run_id) DO UPDATE SET disputed_at = coalesce(run_standings.disputed_at, excluded.disputed_at)
-         RETURNING run_standings.run_id",
+         ON CONFLICT (run_id) DO UPDATE SET disputed_at = excluded.disputed_at WHERE s.disputed_at IS NULL
+         RETURNING run_id",
     )
     .bind::<sql_types::Uuid, _>(run.id)
     .bind::<sql_types::Nullable<sql_types::Uuid>, _>(run.machine_id)
@@ -161,7 +162,7 @@ pub async fn run_note_disputed(tx: &mut Tx<'_>, run: &Run, now: DateTime<Utc>) -
         .set(runs::evidence_level.eq(level))
         .execute(&mut **tx)
         .await?;
-    Ok(disputed.into_iter().map(|row| row.run_id).collect())
+    Ok(doubted.into_iter().map(|row| row.run_id).collect())
 }
 
 /// Into the review queue.

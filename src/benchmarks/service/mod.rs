@@ -4,7 +4,9 @@ mod boards;
 mod calculator;
 mod challenges;
 mod copies;
+mod history;
 mod measuring;
+mod queue;
 mod read;
 mod remeasure;
 mod reports;
@@ -14,15 +16,22 @@ mod staleness;
 mod tool;
 mod upload;
 
-pub use super::queries::{RunPlace, RunSort};
+pub use super::{
+    queries::{RunPlace, RunSort},
+    review::model::{
+        ComparedCell, ExplainedFinding, ReviewCause, ReviewPlace, ReviewQueueItem, ReviewQueueQuery, ReviewView, SimilarRun, SimilarRuns,
+    },
+};
 pub use boards::{hardware_page, hardware_with_runs, leaderboard, model_page, models_with_runs, publisher_page, publishers};
 pub use calculator::{DecodeQuestion, decode};
 pub use challenges::{ChallengeRequest, challenge_create, challenge_fetch};
+pub use history::{RunHistoryQuery, history, newest_events};
+pub use queue::{original, review_queue, review_show, similar};
 pub use read::{RunListQuery, cells_csv, document, fetch, fetch_with_related, list};
 pub use remeasure::{enqueue_due, remeasure, remeasurements, run_remeasurement};
 pub use reports::{CreateReport, ReportListQuery, report_create, report_delete, report_fetch, report_list};
 pub use reverify::{Reverification, has_runs_of_other_rules};
-pub use review::{ReviewDecision, ReviewQueueQuery, ReviewRequest, review, review_queue};
+pub use review::{AnswerRequest, ReviewDecision, ReviewRequest, answer, answerable, owner_of, review};
 pub use staleness::{note_listed_engines, note_machine};
 pub use tool::{BenchDocument, BenchLogin, BenchRun, bench_upload, upload_token_create, whoami};
 pub use upload::upload;

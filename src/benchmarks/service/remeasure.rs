@@ -10,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{
     super::{
         RUN_CHANGED, boards,
+        history::{self, Doer, Event},
         model::{Run, RunChanged, RunDetail},
         queries::standing_fetch,
         remeasure::{
@@ -29,7 +30,7 @@ use crate::{
     ctx::Ctx,
     db::{Conn, Tx},
     engines::EngineClient,
-    identity::{self, Act, By, Caller},
+    identity::{self, Caller},
     jobs::{self, Job},
     machines::{self, model::Machine},
 };
@@ -352,9 +353,7 @@ impl Follow<'_> {
 
     async fn agreed(&self, ctx: &Ctx, tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         let was_disputed = standing_fetch(tx, run.id).await?.disputed_at.is_some();
-        for freed in queries::run_note_agreed(tx, run, self.now).await? {
-            boards::run_changed(tx, freed).await?;
-        }
+        let settled = queries::run_note_agreed(tx, run, self.now).await?;
         queries::schedule_forget(tx, self.machine.id).await?;
         if was_disputed {
             let text = format!(
@@ -364,17 +363,24 @@ impl Follow<'_> {
             );
             identity::service::notify(ctx, tx, run.account_id, "Your machine is measured again", &text).await?;
         }
-        self.tell(tx, run, "run.remeasure_agreed").await
+        history::append(tx, run.id, Doer::SYSTEM, &Event::Remeasured, self.now).await?;
+        for id in settled {
+            let event = Event::DisputeEnded { other_run: Some(run.id).filter(|other| *other != id) };
+            history::append(tx, id, Doer::SYSTEM, &event, self.now).await?;
+            boards::run_changed(tx, id).await?;
+        }
+        run_changed(tx, run.id, self.wall_now).await
     }
 
     /// The first time withdraws the badge and tries again; the second sends the run to review.
     async fn disagreed(&self, ctx: &Ctx, tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         let is_second = standing_fetch(tx, run.id).await?.disputed_at.is_some();
-        for disputed in queries::run_note_disputed(tx, run, self.now).await? {
-            boards::run_changed(tx, disputed).await?;
-        }
+        let doubted = queries::run_note_disputed(tx, run, self.now).await?;
+        self.note_disputed(tx, run, doubted).await?;
         let what_next = if is_second {
             queries::run_send_to_review(tx, run.id).await?;
+            let event = Event::SentToReview { reason: self.judgement.detail.clone() };
+            history::append(tx, run.id, Doer::SYSTEM, &event, self.now).await?;
             queries::schedule_forget(tx, self.machine.id).await?;
             "It is the second time in a row, so a person will look at the run. You can answer a new challenge at any time."
         } else {
@@ -391,7 +397,19 @@ impl Follow<'_> {
             run_link(ctx, run)
         );
         identity::service::notify(ctx, tx, run.account_id, "Your machine does not fit its matrix", &text).await?;
-        self.tell(tx, run, "run.remeasure_disagreed").await
+        run_changed(tx, run.id, self.wall_now).await
+    }
+
+    /// The measured run each time; those that it takes along when their doubt begins.
+    async fn note_disputed(&self, tx: &mut Tx<'_>, run: &Run, doubted: Vec<RunId>) -> Result<()> {
+        let event = Event::Disputed { reason: self.judgement.detail.clone(), other_run: None };
+        history::append(tx, run.id, Doer::SYSTEM, &event, self.now).await?;
+        for id in doubted.into_iter().filter(|id| *id != run.id) {
+            let event = Event::Disputed { reason: None, other_run: Some(run.id) };
+            history::append(tx, id, Doer::SYSTEM, &event, self.now).await?;
+            boards::run_changed(tx, id).await?;
+        }
+        Ok(())
     }
 
     /// Nothing follows but that it is tried again later, unless its owner asked for it and will ask again.
@@ -405,20 +423,6 @@ impl Follow<'_> {
         let doubled = 1_i64 << failures.clamp(0, BACK_OFF_DOUBLINGS_MAX);
         let wait = if has_failed { TimeDelta::minutes(BACK_OFF_MINUTES * doubled) } else { POSTPONED };
         queries::schedule_set(tx, &Due { machine_id: self.machine.id, reason, failures }, self.now + wait).await
-    }
-
-    /// The audit and the market.
-    async fn tell(&self, tx: &mut Tx<'_>, run: &Run, action: &'static str) -> Result<()> {
-        let act = Act {
-            by: By::System,
-            account_id: Some(run.account_id),
-            action,
-            target: run.id.to_string(),
-            details: serde_json::json!({"remeasurement": self.row.id, "detail": self.judgement.detail}),
-            at: self.now,
-        };
-        identity::audit(tx, act).await?;
-        run_changed(tx, run.id, self.wall_now).await
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
         boards,
         checks::Finding,
         document,
+        history::{self, Doer, Event},
         model::{EvidenceLevel, Run, RunDetail},
         quantization::kv_cache_of_command,
         queries::original_seen,
@@ -28,10 +29,10 @@ use super::{
     upload::{best_figures, cells, context, detail, summary},
 };
 use crate::{
-    base::{Error, Result},
+    base::{Error, Result, id::RunId},
     ctx::Ctx,
     db::{JsonText, Tx},
-    identity::{self, Act, By},
+    identity,
 };
 
 /// Documents that are judged at the same time: each may take 256 MiB while it is read.
@@ -153,7 +154,7 @@ async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, judged: &Judged, wall_now:
     let was = Before {
         verdict: read::verdict(&run.status)?,
         evidence_level: EvidenceLevel::parse(&run.evidence_level)?,
-        is_reviewed: run.reviewed_at.is_some(),
+        is_reviewed: run.reviewed_at.is_some() || is_reopened(tx, run.id).await?,
         is_disputed: standing.disputed_at.is_some(),
         answers_challenge: run.challenge_id.is_some(),
         findings: &before.findings,
@@ -166,6 +167,11 @@ async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, judged: &Judged, wall_now:
     }
     tell(ctx, tx, &run, &was, (verdict, level), &assessment.findings, wall_now).await?;
     Ok(Outcome::Changed)
+}
+
+/// Whether a person has put it back into the queue, and nothing since has said otherwise.
+async fn is_reopened(tx: &mut Tx<'_>, run: RunId) -> Result<bool> {
+    Ok(history::queries::run_event_last_ruling(tx, run).await?.is_some_and(|ruling| ruling.kind == "reopened"))
 }
 
 async fn write(
@@ -207,7 +213,7 @@ async fn write(
     Ok(())
 }
 
-/// The audit, the market, and the uploader where the verdict is another.
+/// The history, the market, and the uploader where the verdict is another.
 async fn tell(
     ctx: &Ctx,
     tx: &mut Tx<'_>,
@@ -217,19 +223,15 @@ async fn tell(
     findings: &[Finding],
     wall_now: DateTime<Utc>,
 ) -> Result<()> {
-    let act = Act {
-        by: By::System,
-        account_id: Some(run.account_id),
-        action: "run.reverified",
-        target: run.id.to_string(),
-        details: serde_json::json!({
-            "was": was.verdict.as_str(), "now": verdict.as_str(),
-            "level_was": was.evidence_level.as_str(), "level_now": level.as_str(),
-            "rules_were": run.rules_version, "rules_are": RULES_VERSION,
-        }),
-        at: ctx.business_now(tx).await?,
+    let event = Event::VerdictRecomputed {
+        was: was.verdict,
+        verdict,
+        evidence_level: level,
+        rules_version: RULES_VERSION.to_owned(),
+        findings: history::counted(findings),
     };
-    identity::audit(tx, act).await?;
+    let now = ctx.business_now(tx).await?;
+    history::append(tx, run.id, Doer::SYSTEM, &event, now).await?;
     run_changed(tx, run.id, wall_now).await?;
     if verdict == was.verdict {
         return Ok(());

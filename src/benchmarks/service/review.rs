@@ -1,49 +1,50 @@
-//! An operator's decision on a run.
+//! Review: an operator's decision on a run, and the uploader's answer.
+//!
+//! A person decides, and every act is in the run's history. What the checks rejected stays rejected: there is nothing to decide. A person's
+//! decision stands until a person takes it back (`reopen`), which puts the run into the queue again; so no decision ever overwrites another.
+//! Nobody decides on a run of their own account. Each act locks the run's row, so that of two operators at once the second learns what the
+//! first decided.
 
-use serde::Deserialize;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
     super::{
-        model::{RunSummaryView, RunView},
-        queries::{self, RunPlace},
+        history::{
+            self, Doer, Event,
+            model::{RunEvent, RunEventView},
+            queries as events,
+        },
+        model::{Run, RunView},
+        queries, remeasure,
         verdict::Verdict,
     },
-    RunListQuery,
-    remeasure::run_changed,
+    history::views,
+    read,
+    remeasure::{run_changed, run_link},
 };
 use crate::{
     base::{Code, Error, Result, id::RunId},
     ctx::Ctx,
-    identity::{self, Act, By, Caller},
-    web::Limit,
+    db::{Conn, Tx},
+    identity::{
+        self, Caller,
+        scope::{Need, Scope},
+    },
 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+const REASON_CHARS_MIN: usize = 3;
+const REASON_CHARS_MAX: usize = 1_000;
+const ANSWER_CHARS_MAX: usize = 2_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewDecision {
     Accept,
     Reject,
-}
-
-/// A page of the review queue.
-#[derive(Debug, Clone, Default, Deserialize, utoipa::IntoParams, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ReviewQueueQuery {
-    #[serde(default)]
-    #[param(inline)]
-    pub limit: Limit,
-    pub cursor: Option<String>,
-}
-
-/// Runs that wait for review, newest first.
-///
-/// # Errors
-/// The database's own faults.
-pub async fn review_queue(ctx: &Ctx, query: &ReviewQueueQuery, after: Option<RunPlace>) -> Result<(Vec<RunSummaryView>, Option<RunPlace>)> {
-    let query = RunListQuery { status: Some(Verdict::NeedsReview), limit: query.limit, ..RunListQuery::default() };
-    super::list(ctx, &query, after).await
+    /// Takes a person's decision back: the run waits for review again.
+    Reopen,
 }
 
 /// A decision and why; the reason is public.
@@ -56,41 +57,193 @@ pub struct ReviewRequest {
     pub reason: String,
 }
 
-/// Accepts or rejects a run that waits for review, or rejects one that was verified. What the checks rejected stays rejected.
+/// Accepts or rejects a run that waits for review, rejects one that the checks verified, or takes a person's decision back. The same operator's
+/// same decision again changes nothing.
 ///
 /// # Errors
-/// `not_found`, `invalid_state` for a rejected run, `invalid_input` without a reason.
+/// `not_found`; `conflict_of_interest`; `already_decided` with who, what and when; `invalid_state` where there is nothing to decide;
+/// `invalid_input` without a reason.
 pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewRequest) -> Result<RunView> {
-    let reason = request.reason.trim();
-    if !(3..=1_000).contains(&reason.chars().count()) {
-        return Err(Error::invalid("/reason", "wrong_length", "A reason has 3 to 1000 characters."));
-    }
-    let status = match request.decision {
-        ReviewDecision::Accept => Verdict::Verified,
-        ReviewDecision::Reject => Verdict::Rejected,
+    let reason = bounded("/reason", &request.reason, REASON_CHARS_MIN, REASON_CHARS_MAX)?;
+    ctx.db.tx("run_review", async |tx| decide(ctx, tx, operator, id, request.decision, &reason).await).await?;
+    read::fetch(ctx, id).await
+}
+
+/// The text as it is kept: without space around it, with the line ends of one system, without characters that show as nothing and may hide
+/// what stands beside them.
+fn bounded(pointer: &str, text: &str, min: usize, max: usize) -> Result<String> {
+    let plain = text.replace("\r\n", "\n");
+    let is_kept = |c: &char| {
+        *c == '\n'
+            || *c == '\t'
+            || !(c.is_control() || matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
     };
-    let wall_now = ctx.clock.wall_now();
+    let plain: String = plain.chars().filter(is_kept).collect();
+    let plain = plain.trim();
+    if (min..=max).contains(&plain.chars().count()) {
+        return Ok(plain.to_owned());
+    }
+    Err(Error::invalid(pointer, "wrong_length", format!("It has {min} to {max} characters.")))
+}
+
+async fn decide(ctx: &Ctx, tx: &mut Tx<'_>, operator: &Caller, id: RunId, decision: ReviewDecision, reason: &str) -> Result<()> {
+    let run = remeasure::queries::run_lock(tx, id).await?.ok_or_else(|| Error::not_found("run"))?;
+    if identity::service::belongs_to(tx, operator.user_id, run.account_id).await? {
+        return Err(Error::new(Code::ConflictOfInterest, "It is a run of your own account: another operator decides."));
+    }
+    let was = read::verdict(&run.status)?;
+    let ruling = events::run_event_last_ruling(tx, id).await?;
+    if ruling.as_ref().is_some_and(|ruling| is_repeated(ruling, operator, decision, reason)) {
+        return Ok(());
+    }
+    let verdict = outcome(tx, was, ruling, decision).await?;
+    // An answer to a challenge that a person accepted is as good as one that passed by itself.
+    let level = if run.challenge_id.is_some() && verdict == Verdict::Verified { "challenged" } else { "document" };
+    let now = ctx.business_now(tx).await?;
+    let decided = (decision != ReviewDecision::Reopen).then_some((operator.user_id, reason, now));
+    queries::run_review(tx, id, verdict.as_str(), level, decided).await?;
+    let event = match decision {
+        ReviewDecision::Reopen => Event::Reopened { was, reason: reason.to_owned() },
+        _ => Event::Reviewed { decision, was, verdict, reason: reason.to_owned() },
+    };
+    history::append(tx, id, Doer::operator(operator), &event, now).await?;
+    tell(ctx, tx, &run, decision, reason).await?;
+    run_changed(tx, id, ctx.clock.wall_now()).await
+}
+
+/// Whether the last ruling is this very act.
+fn is_repeated(ruling: &RunEvent, operator: &Caller, decision: ReviewDecision, reason: &str) -> bool {
+    ruling.user_id == Some(operator.user_id) && ruled(ruling) == Some(decision) && ruling.details["reason"] == reason
+}
+
+/// What a person decided, if the ruling is a person's.
+fn ruled(ruling: &RunEvent) -> Option<ReviewDecision> {
+    match ruling.kind.as_str() {
+        "reopened" => Some(ReviewDecision::Reopen),
+        "reviewed" => serde_json::from_value(ruling.details["decision"].clone()).ok(),
+        _ => None,
+    }
+}
+
+/// Whether it is a person's accepting or rejecting that stands.
+pub(super) fn is_decided(ruling: Option<&RunEvent>) -> bool {
+    ruling.and_then(ruled).is_some_and(|decision| decision != ReviewDecision::Reopen)
+}
+
+/// The verdict that the decision gives.
+async fn outcome(conn: &mut Conn, was: Verdict, ruling: Option<RunEvent>, decision: ReviewDecision) -> Result<Verdict> {
+    let invalid = |detail: &'static str| Err(Error::new(Code::InvalidState, detail));
+    let by_person = is_decided(ruling.as_ref());
+    match (decision, was, ruling) {
+        (ReviewDecision::Accept, Verdict::NeedsReview, _) => Ok(Verdict::Verified),
+        (ReviewDecision::Reject, Verdict::NeedsReview, _) => Ok(Verdict::Rejected),
+        (ReviewDecision::Reopen, Verdict::NeedsReview, _) => invalid("The run waits for review already."),
+        (ReviewDecision::Reopen, ..) if by_person => Ok(Verdict::NeedsReview),
+        (ReviewDecision::Accept | ReviewDecision::Reject, _, Some(ruling)) if by_person => Err(already_decided(conn, ruling).await?),
+        (ReviewDecision::Reject, Verdict::Verified, _) => Ok(Verdict::Rejected),
+        (ReviewDecision::Accept, Verdict::Verified, _) => invalid("The checks verified the run; there is nothing to accept."),
+        (_, Verdict::Rejected, _) => invalid("A run that its checks rejected cannot be decided otherwise."),
+        (ReviewDecision::Reopen, Verdict::Verified, _) => invalid("No person has decided on the run."),
+    }
+}
+
+async fn already_decided(conn: &mut Conn, ruling: RunEvent) -> Result<Error> {
+    let mut shown = views(conn, vec![ruling]).await?;
+    let shown = shown.pop().ok_or_else(|| Error::internal("an event without a view"))?;
+    let (by, word) = (shown.by.unwrap_or_default(), if shown.verdict == Some(Verdict::Verified) { "accepted" } else { "rejected" });
+    let detail = format!("{by} has {word} it: {} Reopen it to decide again.", shown.reason.as_deref().unwrap_or_default());
+    let error = Error::new(Code::AlreadyDecided, detail).with_extra("decided_by", by.into());
+    let decision = serde_json::to_value(shown.decision).map_err(Error::internal)?;
+    let at = serde_json::to_value(shown.at).map_err(Error::internal)?;
+    Ok(error.with_extra("decision", decision).with_extra("decided_at", at))
+}
+
+/// The uploader hears of it.
+async fn tell(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, decision: ReviewDecision, reason: &str) -> Result<()> {
+    let (subject, what) = match decision {
+        ReviewDecision::Accept => ("Your run was accepted", "An operator has looked at your run and accepted it."),
+        ReviewDecision::Reject => {
+            ("Your run was rejected", "An operator has looked at your run and rejected it. You can answer once, on the run's page.")
+        }
+        ReviewDecision::Reopen => {
+            ("Your run is looked at again", "An operator has taken the decision on your run back and looks at it again.")
+        }
+    };
+    let text = format!("{what}\n\n{reason}\n\n{}", run_link(ctx, run));
+    identity::service::notify(ctx, tx, run.account_id, subject, &text).await
+}
+
+/// What the uploader says to an operator; public.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerRequest {
+    /// Public. 1 to 2000 characters.
+    #[schema(min_length = 1, max_length = 2000)]
+    pub text: String,
+}
+
+/// The uploader's answer, once a run: while it waits for review, or after a person rejected it. The same text again gives the same answer.
+///
+/// # Errors
+/// `not_found` for a run that is not the caller's account's, `already_answered`, `invalid_state` when nobody waits for an answer,
+/// `invalid_input` for a text that is empty or too long.
+pub async fn answer(ctx: &Ctx, caller: &Caller, id: RunId, request: &AnswerRequest) -> Result<RunEventView> {
+    let text = bounded("/text", &request.text, 1, ANSWER_CHARS_MAX)?;
     ctx.db
-        .tx("run_review", async |tx| {
+        .tx("run_answer", async |tx| {
+            let run = remeasure::queries::run_lock(tx, id).await?;
+            let run = run.filter(|run| run.account_id == caller.account_id).ok_or_else(|| Error::not_found("run of yours"))?;
             let now = ctx.business_now(tx).await?;
-            let run = queries::run_fetch(tx, id).await?.ok_or_else(|| Error::not_found("run"))?;
-            // An answer to a challenge that a person accepted is as good as one that passed by itself.
-            let level = if run.challenge_id.is_some() && status == Verdict::Verified { "challenged" } else { "document" };
-            if !queries::run_review(tx, id, status.as_str(), level, operator.user_id, reason, now).await? {
-                return Err(Error::new(Code::InvalidState, "A run that its checks rejected cannot be decided otherwise."));
+            match events::run_event_answer(tx, id).await? {
+                Some(given) if given.details["text"] == text.as_str() => {}
+                Some(_) => return Err(Error::new(Code::AlreadyAnswered, "The run has been answered; that is possible once.")),
+                None => append_answer(tx, caller, &run, &text, now).await?,
             }
-            let detail = serde_json::json!({"was": run.status, "now": status.as_str(), "reason": reason});
-            let act = Act {
-                by: By::Caller(operator),
-                account_id: Some(run.account_id),
-                action: "run.review",
-                target: id.to_string(),
-                details: detail,
-                at: now,
-            };
-            identity::audit(tx, act).await?;
-            run_changed(tx, id, wall_now).await
+            let given = events::run_event_answer(tx, id).await?.ok_or_else(|| Error::internal("the answer is gone"))?;
+            views(tx, vec![given]).await?.pop().ok_or_else(|| Error::internal("an event without a view"))
         })
-        .await?;
-    super::fetch(ctx, id).await
+        .await
+}
+
+async fn append_answer(tx: &mut Tx<'_>, caller: &Caller, run: &Run, text: &str, now: DateTime<Utc>) -> Result<()> {
+    let ruling = events::run_event_last_ruling(tx, run.id).await?;
+    if !may_answer(read::verdict(&run.status)?, ruling.as_ref()) {
+        return Err(Error::new(Code::InvalidState, "A run is answered while it waits for review, or after a person rejected it."));
+    }
+    history::append(tx, run.id, Doer::caller(caller), &Event::Answered { text: text.to_owned() }, now).await
+}
+
+fn may_answer(status: Verdict, ruling: Option<&RunEvent>) -> bool {
+    match status {
+        Verdict::NeedsReview => true,
+        Verdict::Rejected => is_decided(ruling),
+        Verdict::Verified => false,
+    }
+}
+
+/// Whether the run's uploader may answer now: nobody has, and somebody waits for it.
+///
+/// # Errors
+/// `not_found` for a run that is not the caller's account's.
+pub async fn answerable(ctx: &Ctx, caller: &Caller, id: RunId) -> Result<(RunView, bool)> {
+    let mut conn = ctx.db.conn().await?;
+    let run = queries::run_fetch(&mut conn, id).await?;
+    let run = run.filter(|run| run.account_id == caller.account_id).ok_or_else(|| Error::not_found("run of yours"))?;
+    let ruling = events::run_event_last_ruling(&mut conn, id).await?;
+    let given = events::run_event_answer(&mut conn, id).await?;
+    let may = given.is_none() && may_answer(read::verdict(&run.status)?, ruling.as_ref());
+    Ok((read::shown(&conn, run.id).await?.0, may))
+}
+
+/// The person acting for the account whose run it is.
+///
+/// # Errors
+/// `not_found` for a run of an account that they do not belong to, `forbidden` where their role may not upload runs.
+pub async fn owner_of(ctx: &Ctx, caller: &Caller, id: RunId) -> Result<Caller> {
+    let no_such = || Error::not_found("run of yours");
+    let mut conn = ctx.db.conn().await?;
+    let account = queries::run_account(&mut conn, id).await?.ok_or_else(no_such)?;
+    let owner = identity::caller_for(&mut conn, caller, account).await?;
+    owner.require(Need::Scope(Scope::RunsWrite))?;
+    Ok(owner)
 }

@@ -6,6 +6,7 @@ use futures::StreamExt;
 
 use super::{
     super::{
+        history::{self, Doer, Event},
         model::{Run, RunDetail},
         queries::standing_fetch,
         remeasure::queries,
@@ -17,7 +18,7 @@ use crate::{
     base::{Result, id::MachineId},
     ctx::Ctx,
     db::Tx,
-    identity::{self, Act, By},
+    identity,
     machines::{self, model::Machine},
     measure::inspect::{Identity, identify},
 };
@@ -124,14 +125,6 @@ async fn mark(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, changes: &[String], now: Da
         run_link(ctx, run)
     );
     identity::service::notify(ctx, tx, run.account_id, "Your run is stale", &text).await?;
-    let act = Act {
-        by: By::System,
-        account_id: Some(run.account_id),
-        action: "run.stale",
-        target: run.id.to_string(),
-        details: serde_json::json!({"reason": new, "until": until}),
-        at: now,
-    };
-    identity::audit(tx, act).await?;
+    history::append(tx, run.id, Doer::SYSTEM, &Event::Stale { reason: new, until }, now).await?;
     run_changed(tx, run.id, ctx.clock.wall_now()).await
 }

@@ -14,6 +14,7 @@ use super::{
         challenge::AnswerFacts,
         claim::{Claim, ClaimedHardware, ClaimedModel},
         document::{self, Envelope},
+        history::{self, Doer, Event},
         json::Unreadable,
         matrix::{CellStatus, Matrix},
         model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields},
@@ -163,6 +164,13 @@ impl Upload<'_> {
         let is_new = queries::run_insert(tx, &run, document, &cells, &copies::marks(&assessment)).await?;
         if is_new {
             use_challenge(tx, self.challenge.as_ref(), self.now).await?;
+            history::append(tx, run.id, Doer::caller(self.caller), &Event::Uploaded, self.now).await?;
+            let ruling = Event::Verdict {
+                verdict: assessment.verdict,
+                rules_version: assessment.rules_version.clone(),
+                findings: history::counted(&assessment.findings),
+            };
+            history::append(tx, run.id, Doer::SYSTEM, &ruling, self.now).await?;
             staleness::note_document(self.ctx, tx, &run, self.now).await?;
             boards::run_changed(tx, run.id).await?;
         }

@@ -11,22 +11,35 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::signals::Signals;
 use crate::base::clock::Clock;
 use crate::base::secret::Secret;
 use crate::base::{Code, Error, Result};
 use crate::engines::{EngineAddress, EngineClient, Target};
-use crate::measure::matrix::{MatrixOutcome, MatrixPlan, parse_tokens, run_matrix};
+use crate::measure::matrix::{MatrixOutcome, MatrixPlan, Progress, go_on, parse_tokens};
+use crate::measure::resume::Earlier;
 use server::{Challenge, RunAnswer, Server};
 
 const DURATION_SECONDS: f64 = 30.0;
 const MAX_TOKENS: u64 = 8192;
+/// As shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   Answer a challenge:
     RIGMARK_API_KEY=rmk_… rigmark measure --url http://127.0.0.1:8000 --challenge chl_… --server https://rigmark.example.org
   Look at an engine for oneself:
-    rigmark measure --url http://127.0.0.1:8000 --contexts 0,16k --concurrency 1,8 --prefill-contexts 8k --duration 10";
+    rigmark measure --url http://127.0.0.1:8000 --contexts 0,16k --concurrency 1,8 --prefill-contexts 8k --duration 10 --output mine.json
+  Go on after Ctrl-C or a crash, with the same arguments:
+    rigmark measure --url http://127.0.0.1:8000 --contexts 0,16k --concurrency 1,8 --prefill-contexts 8k --duration 10 --resume mine.json
+
+What the figures mean:
+  prefill   prompt tokens / time to first token, of one request with a prompt that the engine cannot have seen
+  decode    tokens that came within the window / seconds from the window's start to its last token; the window opens when every stream has
+            had tokens and nothing has waited for some seconds
+  tokens    counted from the stream: by the usage of each chunk, or one a chunk where the engine sends usage only at the end
+  TTFT      from sending a request to its first token, reasoning or answer; the empty first chunk is none";
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -66,6 +79,9 @@ pub(super) struct Args {
     /// Where the document goes; by default rigmark-<challenge or time>.json here.
     #[arg(long)]
     output: Option<PathBuf>,
+    /// Go on with this file of an earlier run: cells that it holds are kept if engine, model and arguments are the same.
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    resume: Option<PathBuf>,
     /// Upload the document (always done with --challenge).
     #[arg(long, requires = "server")]
     upload: bool,
@@ -73,7 +89,7 @@ pub(super) struct Args {
     #[arg(long)]
     machine: Option<String>,
     /// Measure nothing; upload this document of an earlier run.
-    #[arg(long, requires = "server", conflicts_with = "url")]
+    #[arg(long, requires = "server", conflicts_with_all = ["url", "resume"])]
     upload_file: Option<PathBuf>,
 }
 
@@ -89,11 +105,8 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let path = match &args.upload_file {
         Some(path) => path.clone(),
         None => match measure(&args, challenge.as_ref()).await? {
-            (path, true) => path,
-            (path, false) => {
-                eprintln!("Interrupted. {} holds what was measured; it was not uploaded.", path.display());
-                return Ok(ExitCode::from(130));
-            }
+            Some(path) => path,
+            None => return Ok(ExitCode::from(INTERRUPTED)),
         },
     };
     let Some(server) = server.filter(|_| args.upload || args.challenge.is_some() || args.upload_file.is_some()) else {
@@ -102,33 +115,58 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     upload(&args, &server, challenge.as_ref(), &path).await
 }
 
-/// Runs the matrix and writes the document; false when it was interrupted.
-async fn measure(args: &Args, challenge: Option<&Challenge>) -> Result<(PathBuf, bool)> {
+/// Runs the matrix and writes the document; `None` when it was interrupted.
+async fn measure(args: &Args, challenge: Option<&Challenge>) -> Result<Option<PathBuf>> {
     let target = target(args)?;
-    let client = EngineClient::new()?;
+    let client = EngineClient::for_measuring()?;
     let plan = plan(args, challenge)?;
+    let path = args.resume.clone().or_else(|| args.output.clone()).unwrap_or_else(|| default_path(args.challenge.as_deref()));
+    let earlier = args.resume.as_deref().map(read_earlier).transpose()?;
+    // Better now than after hours.
+    write_beside(&path, "").and_then(|beside| std::fs::remove_file(beside)).map_err(|e| unwritable(&path, e))?;
     let model = match (&args.model, challenge.and_then(Challenge::model_name)) {
         (Some(model), _) => Some(model.clone()),
         // The challenge names the model by its catalog name, the engine may serve it under another.
         (None, Some(name)) => client.models(&target).await?.into_iter().find(|served| *served == name),
         (None, None) => None,
     };
-    let cancel = CancellationToken::new();
+    let (cancel, mut signals) = (CancellationToken::new(), Signals::new()?);
     let interrupt = cancel.clone();
     let watch = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            interrupt.cancel();
-        }
+        signals.wait().await;
+        interrupt.cancel();
     });
     let display = display::Display::new();
-    let outcome = run_matrix(&client, &target, model.as_deref(), &plan, &|progress| display.show(progress), &cancel).await;
+    let observer = |progress: Progress<'_>| match progress {
+        // One that fails is tried again after the next cell and at the end.
+        Progress::Document(document) => drop(write(&path, document)),
+        other => display.show(other),
+    };
+    let outcome = go_on(&client, &target, model.as_deref(), &plan, earlier.as_ref(), &observer, &cancel).await;
     watch.abort();
     display.finish();
-    let outcome = outcome?;
-    let path = args.output.clone().unwrap_or_else(|| default_path(args.challenge.as_deref()));
+    let outcome = match outcome {
+        Err(_) if cancel.is_cancelled() => None,
+        outcome => Some(outcome?).filter(|outcome| !outcome.is_empty() || outcome.is_complete),
+    };
+    let Some(outcome) = outcome else {
+        eprintln!("Interrupted before anything was measured.");
+        return Ok(None);
+    };
     write(&path, &outcome.document)?;
-    print_result(&outcome, &path);
-    Ok((path, outcome.is_complete))
+    if outcome.is_complete {
+        print_result(&outcome, &path);
+        return Ok(Some(path));
+    }
+    eprintln!("Interrupted. {} holds what was measured; it was not uploaded.", path.display());
+    eprintln!("To go on: the same command with --resume {}", path.display());
+    Ok(None)
+}
+
+fn read_earlier(path: &Path) -> Result<Earlier> {
+    let bytes = std::fs::read(path)
+        .map_err(|e| Error::new(Code::InvalidInput, format!("{} cannot be read: {e}.", path.display())).with_source(e))?;
+    Earlier::parse(&bytes)
 }
 
 fn target(args: &Args) -> Result<Target> {
@@ -185,17 +223,24 @@ fn default_path(challenge: Option<&str>) -> PathBuf {
 /// Writes beside the file and renames, so that a broken-off write leaves no half document.
 fn write(path: &Path, document: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(document).map_err(Error::internal)?;
+    write_beside(path, &text).and_then(|beside| std::fs::rename(beside, path)).map_err(|e| unwritable(path, e))
+}
+
+fn write_beside(path: &Path, text: &str) -> std::io::Result<PathBuf> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
-    let beside = PathBuf::from(beside);
-    std::fs::write(&beside, text)
-        .and_then(|()| std::fs::rename(&beside, path))
-        .map_err(|e| Error::new(Code::Internal, format!("The document cannot be written to {}: {e}.", path.display())).with_source(e))
+    std::fs::write(&beside, text)?;
+    Ok(beside.into())
+}
+
+fn unwritable(path: &Path, error: std::io::Error) -> Error {
+    Error::new(Code::Internal, format!("The document cannot be written to {}: {error}.", path.display())).with_source(error)
 }
 
 fn print_result(outcome: &MatrixOutcome, path: &Path) {
     let failed = outcome.cells.iter().filter(|cell| cell.failure().is_some()).count();
-    println!("{} cells measured, {failed} failed; document in {}", outcome.cells.len() - failed, path.display());
+    let kept = if outcome.kept_cells > 0 { format!(", {} kept", outcome.kept_cells) } else { String::new() };
+    println!("{} cells measured{kept}, {failed} failed; document in {}", outcome.cells.len() - failed, path.display());
 }
 
 async fn upload(args: &Args, server: &Server, challenge: Option<&Challenge>, path: &Path) -> Result<ExitCode> {

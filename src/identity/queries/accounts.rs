@@ -156,6 +156,15 @@ pub async fn credentials_fetch_by_email(conn: &mut Conn, email: &Email) -> Resul
     Ok(query.select(Credentials::as_select()).first(conn).await.optional()?)
 }
 
+/// With the user's address.
+pub async fn credentials_fetch_by_handle(conn: &mut Conn, handle: &Handle) -> Result<Option<(Credentials, Option<String>)>> {
+    let query = users::table
+        .inner_join(accounts::table.on(accounts::id.eq(users::account_id)))
+        .filter(accounts::handle.eq(handle.as_str()))
+        .filter(accounts::closed_at.is_null());
+    Ok(query.select((Credentials::as_select(), users::email)).first(conn).await.optional()?)
+}
+
 pub async fn credentials_fetch(conn: &mut Conn, id: AccountId) -> Result<Option<Credentials>> {
     Ok(users::table.filter(users::account_id.eq(id)).select(Credentials::as_select()).first(conn).await.optional()?)
 }

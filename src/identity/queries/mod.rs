@@ -2,6 +2,7 @@
 
 pub(super) mod accounts;
 pub(super) mod callers;
+pub(super) mod cookies;
 pub(super) mod invitations;
 pub(super) mod keys;
 pub(super) mod mailed;

@@ -11,7 +11,7 @@ use crate::{
     },
     db::{
         Conn, Tx,
-        schema::{refresh_tokens, sessions},
+        schema::{refresh_tokens, session_cookies, sessions},
     },
     identity::model::{EndReason, RefreshToken, Session},
 };
@@ -76,11 +76,14 @@ pub async fn session_end_all(
     Ok(ended.execute(&mut **tx).await?)
 }
 
-/// Forgets tokens that nobody can use any more, and ends the sessions that are left with none.
+/// Forgets tokens and cookies that nobody can use any more, and ends the sessions that are left with none.
 pub async fn session_sweep(tx: &mut Tx<'_>, now: DateTime<Utc>) -> Result<()> {
     diesel::delete(refresh_tokens::table.filter(refresh_tokens::expires_at.le(now))).execute(&mut **tx).await?;
+    diesel::delete(session_cookies::table.filter(session_cookies::expires_at.le(now))).execute(&mut **tx).await?;
     let has_token = exists(refresh_tokens::table.filter(refresh_tokens::session_id.eq(sessions::id)));
-    diesel::update(sessions::table.filter(sessions::ended_at.is_null()).filter(diesel::dsl::not(has_token)))
+    let has_cookie = exists(session_cookies::table.filter(session_cookies::session_id.eq(sessions::id)));
+    let running = sessions::table.filter(sessions::ended_at.is_null());
+    diesel::update(running.filter(diesel::dsl::not(has_token)).filter(diesel::dsl::not(has_cookie)))
         .set((sessions::ended_at.eq(now), sessions::end_reason.eq(EndReason::Expired.as_str())))
         .execute(&mut **tx)
         .await?;

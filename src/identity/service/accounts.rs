@@ -59,6 +59,14 @@ pub async fn account_summary(conn: &mut Conn, id: AccountId) -> Result<AccountSu
     account_summaries(conn, &[id]).await?.remove(&id).ok_or_else(|| Error::internal("an account id without a row"))
 }
 
+/// Whether a person and an account are the same or the person is a member of it, in whatever role.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn belongs_to(conn: &mut Conn, user: AccountId, account: AccountId) -> Result<bool> {
+    Ok(user == account || members::member_role(conn, account, user).await?.is_some())
+}
+
 /// A user made by the program itself (the demo): the address counts as confirmed.
 pub struct NewUser<'a> {
     pub email: &'a str,

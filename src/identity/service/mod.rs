@@ -1,6 +1,7 @@
 //! Use cases, a file for each group; what other domains call stands in `accounts`.
 
 mod accounts;
+mod cookies;
 mod invitations;
 mod keys;
 mod mailed;
@@ -10,9 +11,12 @@ mod registration;
 mod sessions;
 
 pub use accounts::{
-    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, create_organization,
-    create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until, update_own_account,
+    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, belongs_to,
+    create_organization, create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until,
+    update_own_account,
 };
+pub(super) use cookies::of_cookie;
+pub use cookies::{TypedName, sign_in, sign_out, typed_name};
 pub use invitations::{
     CreateInvitation, accept_invitation, create_invitation, invitations_of_organization, invitations_to_me, revoke_invitation,
 };

@@ -58,8 +58,21 @@ pub async fn login(ctx: &Ctx, form: Login) -> Result<SignIn> {
         Ok(email) => accounts::credentials_fetch_by_email(&mut *ctx.db.conn().await?, &email).await?,
         Err(_) => None,
     };
-    let user = verified(ctx, known, &form.password).await?;
-    let renewed = if password::is_outdated(ctx, &user.password_hash) { Some(password::hash(ctx, &form.password).await?) } else { None };
+    begin(ctx, known, &form.password, async |tx, user| open(ctx, tx, user).await).await
+}
+
+/// Proves the password, then does `open` for the user in the transaction that begins the session.
+///
+/// # Errors
+/// `invalid_credentials`, after the same work whether the user is known or not.
+pub(super) async fn begin<T>(
+    ctx: &Ctx,
+    known: Option<Credentials>,
+    password: &Secret<String>,
+    open: impl AsyncFn(&mut Tx<'_>, AccountId) -> Result<T>,
+) -> Result<T> {
+    let user = verified(ctx, known, password).await?;
+    let renewed = if password::is_outdated(ctx, &user.password_hash) { Some(password::hash(ctx, password).await?) } else { None };
     let (user, renewed) = (&user, &renewed);
     ctx.db
         .tx("session_open", async |tx| {
@@ -67,7 +80,7 @@ pub async fn login(ctx: &Ctx, form: Login) -> Result<SignIn> {
                 Some(hash) => accounts::user_replace_password(tx, user.account_id, &user.password_hash, hash).await?,
                 None => accounts::user_hold_password(tx, user.account_id, &user.password_hash).await?,
             };
-            if unchanged { open(ctx, tx, user.account_id).await } else { Err(wrong_credentials()) }
+            if unchanged { open(tx, user.account_id).await } else { Err(wrong_credentials()) }
         })
         .await
 }

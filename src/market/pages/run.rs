@@ -7,7 +7,7 @@ use super::{
     view::{self, Row},
 };
 use crate::{
-    benchmarks::{OtherRuns, RunBody, cell_name, comparison_cell},
+    benchmarks::{HistorySection, OtherRuns, RunBody, cell_name, comparison_cell},
     ctx::Ctx,
     web::html::{Layout, Messages, Reader},
 };
@@ -22,6 +22,7 @@ pub(super) struct RunPage<'a> {
     cell: String,
     offers: Vec<Offer>,
     others: OtherRuns,
+    history: HistorySection,
 }
 
 struct Offer {
@@ -44,6 +45,7 @@ impl<'a> RunPage<'a> {
             cell: cell.map(|cell| cell_name(t, cell.context_tokens, cell.concurrency)).unwrap_or_default(),
             offers: rows.into_iter().zip(&on_market.offers).map(offer).collect(),
             others: OtherRuns::of(reader, &on_market.shown),
+            history: HistorySection::of(reader, run, &on_market.shown.history),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Form {
     }
 
     fn fault(&self, name: &str) -> Option<&FieldError> {
-        self.faults.iter().find(|fault| fault.pointer.strip_prefix('?') == Some(name))
+        self.faults.iter().find(|fault| field_of(fault) == name)
     }
 
     /// The same form with other values; an empty one leaves the field out. A list begins at its first page.
@@ -105,6 +105,11 @@ impl Form {
     pub fn address(&self) -> String {
         address(&self.path, self.pairs.iter().map(|(name, value)| (name, value)))
     }
+}
+
+/// The field that a fault is about: of an address `?name`, of a body `/name`.
+fn field_of(fault: &FieldError) -> &str {
+    fault.pointer.trim_start_matches(['?', '/'])
 }
 
 fn encoded<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> String {
@@ -129,9 +134,36 @@ pub struct Input {
     label: Cow<'static, str>,
     unit: Cow<'static, str>,
     mode: &'static str,
+    kind: &'static str,
+    /// What a browser may fill it with, in the words of HTML.
+    autocomplete: &'static str,
     /// Names that the browser may offer.
     list: Vec<&'static str>,
     value: String,
+    fault: String,
+}
+
+/// Lines to type in.
+#[derive(Template)]
+#[template(path = "parts/text-area.html")]
+pub struct TextArea {
+    form: &'static str,
+    name: &'static str,
+    label: Cow<'static, str>,
+    /// In characters, as the browser counts them.
+    longest: usize,
+    value: String,
+    fault: String,
+}
+
+/// One of a few, all of them in view.
+#[derive(Template)]
+#[template(path = "parts/choices.html")]
+pub struct Choices {
+    form: &'static str,
+    name: &'static str,
+    label: Cow<'static, str>,
+    options: Vec<Choice>,
     fault: String,
 }
 
@@ -205,10 +237,22 @@ impl Controls<'_> {
             label: self.label(name),
             unit: Cow::Borrowed(""),
             mode,
+            kind: "text",
+            autocomplete: "off",
             list: Vec::new(),
             value: self.form.value(name).to_owned(),
             fault: self.fault(name),
         }
+    }
+
+    pub fn text_area(&self, name: &'static str, longest: usize) -> TextArea {
+        TextArea { form: self.id, name, label: self.label(name), longest, value: self.form.value(name).to_owned(), fault: self.fault(name) }
+    }
+
+    pub fn choices(&self, name: &'static str, known: Vec<(String, String)>) -> Choices {
+        let typed = self.form.value(name);
+        let options = known.into_iter().map(|(value, text)| Choice { is_chosen: value == typed, value, text }).collect();
+        Choices { form: self.id, name, label: self.label(name), options, fault: self.fault(name) }
     }
 
     /// The choices, and what was typed when it is none of them. `chosen` is the choice that what was typed means, when it is written otherwise.
@@ -226,7 +270,7 @@ impl Controls<'_> {
     /// `None` when nothing is wrong.
     pub fn faults(&self) -> Option<FaultSummary> {
         let said = |fault: &FieldError| {
-            let name = fault.pointer.trim_start_matches('?').to_owned();
+            let name = field_of(fault).to_owned();
             Said { label: self.label(&name), text: self.said(&name, fault), name }
         };
         let faults: Vec<Said> = self.form.faults.iter().map(said).collect();
@@ -234,7 +278,7 @@ impl Controls<'_> {
             return None;
         }
         let ambiguous = self.form.faults.iter().find(|fault| fault.code == "ambiguous_name");
-        let field = ambiguous.map_or("", |fault| fault.pointer.trim_start_matches('?'));
+        let field = ambiguous.map_or("", field_of);
         let candidate = |name: &String| Candidate { path: self.form.with(&[(field, name)]).address(), name: name.clone() };
         Some(FaultSummary { t: self.t, candidates: self.form.candidates.iter().map(candidate).collect(), faults })
     }
@@ -244,6 +288,20 @@ impl Input {
     #[must_use]
     pub fn unit(mut self, unit: Cow<'static, str>) -> Self {
         self.unit = unit;
+        self
+    }
+
+    /// Typed unseen, and never sent back.
+    #[must_use]
+    pub fn secret(mut self) -> Self {
+        self.kind = "password";
+        self.value = String::new();
+        self
+    }
+
+    #[must_use]
+    pub fn filled_by(mut self, what: &'static str) -> Self {
+        self.autocomplete = what;
         self
     }
 

@@ -5,10 +5,10 @@ use std::{
     future::{Ready, ready},
 };
 
-use actix_web::{FromRequest, HttpRequest, dev::Payload};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload};
 use serde::Deserialize;
 
-use super::{Key, LANGUAGES, Language, Messages, asset_path};
+use super::{Key, LANGUAGES, Language, Messages, address, asset_path};
 use crate::{
     base::{Code, Error, Result},
     ctx::Ctx,
@@ -18,18 +18,33 @@ use crate::{
 const MENU: [(&str, Key); 3] =
     [("runs", Key("menu-runs")), ("benchmarks", Key("menu-benchmarks")), ("marketplace", Key("menu-marketplace"))];
 
+/// The field of a form that holds the token of its reader's session.
+pub const FORM_TOKEN: &str = "form_token";
+
+/// Somebody who has signed in, as pages know them; `identity` finds out who it is and puts it into the request.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// With its `@`.
+    pub handle: String,
+    pub is_operator: bool,
+    /// Stands in every form that is sent by POST.
+    pub form_token: String,
+}
+
 /// Who asks for a page, in which language. Goes by the first part of the path; a language that is not served has no pages.
 #[derive(Debug, Clone)]
 pub struct Reader {
     pub t: Messages,
     /// Without the query.
     path: String,
+    person: Option<Person>,
 }
 
 impl Reader {
     /// Of a request to any path; the first language stands where the path names none.
     pub fn of(req: &HttpRequest) -> Self {
-        Self { t: Messages::of(Language::of_path(req.path())), path: req.path().to_owned() }
+        let person = req.extensions().get::<Person>().cloned();
+        Self { t: Messages::of(Language::of_path(req.path())), path: req.path().to_owned(), person }
     }
 
     /// The path of a part in the reader's language.
@@ -74,6 +89,8 @@ pub struct Layout {
     pub part: &'static str,
     /// Without parameters.
     path: String,
+    /// Who reads it, if they have signed in.
+    pub person: Option<Person>,
     /// The same with the host: the one address of the page.
     pub canonical: String,
     pub css: &'static str,
@@ -91,6 +108,7 @@ impl Layout {
             is_indexed: true,
             part,
             path: reader.path.clone(),
+            person: reader.person.clone(),
             canonical: format!("{}{}", ctx.public_url.trim_end_matches('/'), reader.path),
             css: asset_path("rigmark.css"),
             js: asset_path("rigmark.js"),
@@ -118,6 +136,17 @@ impl Layout {
     pub fn path_in(&self, language: &Language) -> String {
         let own = self.t.language().prefix;
         format!("{}{}", language.prefix, self.path.strip_prefix(own).unwrap_or_default())
+    }
+
+    /// The way to the form to sign in with, and back.
+    pub fn sign_in(&self) -> String {
+        let path = self.path_of("sign-in");
+        if self.part == "sign-in" { path } else { address(&path, [("next", &self.path)]) }
+    }
+
+    /// The token for the forms of this page; empty for a stranger.
+    pub fn form_token(&self) -> &str {
+        self.person.as_ref().map_or("", |person| &person.form_token)
     }
 
     pub fn languages(&self) -> &'static [Language] {

@@ -34,6 +34,13 @@ impl Language {
         LANGUAGES.iter().find(|language| language.code == code)
     }
 
+    /// Whether a path (with or without parameters) is one of a page in a language that is served. It begins with a name, so it leads to no
+    /// other host.
+    pub fn is_of_page(path: &str) -> bool {
+        let first = path.strip_prefix('/').and_then(|rest| rest.split(['/', '?', '#']).next());
+        first.is_some_and(|code| Self::served(code).is_some())
+    }
+
     /// The language of a path, or the first.
     pub fn of_path(path: &str) -> &'static Self {
         let code = path.split('/').nth(1).unwrap_or_default();

@@ -25,7 +25,7 @@ use url::form_urlencoded;
 
 pub use assets::{asset, asset_path};
 pub use error::error_page;
-pub use layout::{Layout, PageId, Reader};
+pub use layout::{FORM_TOKEN, Layout, PageId, Person, Reader};
 pub use messages::{Arg, Key, LANGUAGES, Language, Messages};
 
 use crate::base::{Error, Result};
@@ -75,6 +75,11 @@ pub(super) fn is_page(headers: &HeaderMap) -> bool {
 /// A redirect that nobody remembers: where it leads may come to depend on the reader.
 pub fn redirect(path: &str) -> HttpResponse {
     HttpResponse::Found().insert_header((LOCATION, path)).insert_header((CACHE_CONTROL, "no-store")).finish()
+}
+
+/// After a form was sent: the browser goes on with a GET, and loading that page again sends nothing.
+pub fn redirect_after(path: &str) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((LOCATION, path)).insert_header((CACHE_CONTROL, "no-store")).finish()
 }
 
 /// `path` with these parameters; without a question mark when there are none.

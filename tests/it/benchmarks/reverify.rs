@@ -116,7 +116,7 @@ async fn a_verdict_of_other_rules_is_computed_again_and_its_uploader_told() {
     assert_eq!(shown(&app, run).await, before, "the run is as it was, to the last figure");
     assert_eq!(count(&app, "run_cells").await, 12);
     assert!(count(&app, "run_marks WHERE kind = 'cell'").await > 0);
-    assert_eq!(count(&app, "audit_events WHERE action = 'run.reverified'").await, 1);
+    assert_eq!(count(&app, "run_events WHERE kind = 'verdict_recomputed'").await, 1);
     assert_eq!(count(&app, "jobs WHERE kind = 'run_changed'").await, 1);
     app.work().await;
     let folder = std::fs::read_dir(app.data_dir.path().join("mail")).unwrap();
@@ -128,7 +128,7 @@ async fn a_verdict_of_other_rules_is_computed_again_and_its_uploader_told() {
     let again = reverify(&app).await;
     assert_ne!(again.id, pass.id);
     assert_eq!((again.runs_done, again.runs_changed), (1, 0));
-    assert_eq!(count(&app, "audit_events WHERE action = 'run.reverified'").await, 1, "nothing is told that did not happen");
+    assert_eq!(count(&app, "run_events WHERE kind = 'verdict_recomputed'").await, 1, "nothing is told that did not happen");
 }
 
 #[tokio::test]

@@ -98,6 +98,9 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("get", "/api/v1/matrix-runs/{id}", Everybody),
     ("get", "/api/v1/matrix-runs/{id}/document", Everybody),
     ("get", "/api/v1/matrix-runs/{id}/cells.csv", Everybody),
+    ("get", "/api/v1/matrix-runs/{id}/history", Everybody),
+    ("get", "/api/v1/matrix-runs/{id}/original", Scope("runs:write")),
+    ("post", "/api/v1/matrix-runs/{id}/answer", Scope("runs:write")),
     ("post", "/api/v1/rentals", Scope("rentals:write")),
     ("get", "/api/v1/rentals", Scope("rentals:read")),
     ("get", "/api/v1/rentals/{id}", Scope("rentals:read")),
@@ -115,6 +118,8 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/sandbox/clock", Any),
     ("get", "/api/v1/admin/review-queue", Operator),
     ("post", "/api/v1/admin/matrix-runs/{id}/review", Operator),
+    ("get", "/api/v1/admin/matrix-runs/{id}", Operator),
+    ("get", "/api/v1/admin/matrix-runs/{id}/similar", Operator),
     ("get", "/v1/models", Scope("inference")),
     ("post", "/v1/chat/completions", Scope("inference")),
 ];

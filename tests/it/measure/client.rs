@@ -11,7 +11,7 @@ use tokio::process::Command;
 use crate::engines::raw::{RawServer, json_answer};
 use crate::support::TempDir;
 
-fn rigmark(arguments: &[&str], folder: &std::path::Path) -> Command {
+pub fn rigmark(arguments: &[&str], folder: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rigmark"));
     command.args(arguments).current_dir(folder).env("RIGMARK_API_KEY", "rmk_test").kill_on_drop(true);
     command

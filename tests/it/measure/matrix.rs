@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::simulated::target;
 
-fn plan() -> MatrixPlan {
+pub fn plan() -> MatrixPlan {
     MatrixPlan {
         contexts: vec![0, 512],
         concurrency_levels: vec![1, 3],
@@ -36,7 +36,7 @@ fn percentile(values: &mut [f64], percent: f64) -> f64 {
 }
 
 /// I1 to I5, I8 and I9 of a measured cell.
-fn check_cell(document: &Value, cell: &Value) {
+pub fn check_cell(document: &Value, cell: &Value) {
     let (seconds, tokens, total) =
         (number(cell, "measurement_seconds"), number(cell, "client_output_tokens"), number(cell, "aggregate_tps"));
     let concurrency = number(cell, "concurrency");
@@ -111,6 +111,12 @@ async fn the_document_keeps_the_exact_relations() {
         assert_eq!(speed, speed.round());
         assert!((speed * ttft - tokens).abs() <= tokens * (0.5 / speed + 0.0005 / ttft) + 1e-9, "I12: {speed} x {ttft} is not {tokens}");
         assert!((tokens - context.parse::<f64>().unwrap() - 95.0).abs() < 15.0, "I13: {tokens} tokens for {context}");
+        let validation = &row["server_validation"];
+        assert_eq!(
+            (&validation["cached_tokens"], &validation["request_prompt_tokens"]),
+            (&0.into(), &row["prompt_tokens"]),
+            "the prompt was not cold"
+        );
         // Slower is a busy computer; faster than the engine's law is a prompt that it had.
         assert!(speed < 20_500.0, "{speed} tok/s: the prompt was not cold");
     }

@@ -7,10 +7,11 @@ use rigmark::base::clock;
 use rigmark::engines::{EngineAddress, EngineClient, Target};
 use rigmark::measure::cell::{CellPlan, CellRecord, run_cell};
 use rigmark::measure::inspect::{EngineKind, Gauges};
+use rigmark::measure::record::StreamRecord;
 use rigmark::measure::simulated::law::{self, SpeedLaw};
 use rigmark::measure::simulated::{self, SimulatedConfig, SimulatedEngine};
 use rigmark::measure::spot::{SpotMeter, SpotPlan};
-use rigmark::measure::stream::{StreamRecord, request_body, run_request};
+use rigmark::measure::stream::{request_body, run_request};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +28,7 @@ fn start(config: SimulatedConfig) -> (SimulatedEngine, EngineClient, Target) {
 }
 
 async fn ask(client: &EngineClient, target: &Target, prompt: &str, max_tokens: u64) -> StreamRecord {
-    let record = run_request(client, target, request_body("m", prompt, max_tokens), &CancellationToken::new(), || ()).await;
+    let record = run_request(client, target, request_body("m", prompt, max_tokens), &CancellationToken::new(), |_| ()).await;
     assert_eq!(record.error, None);
     record
 }
@@ -202,7 +203,7 @@ async fn requests_beyond_max_running_wait_and_the_gauges_say_so() {
     let mut streams = tokio::task::JoinSet::new();
     for _ in 0..5 {
         let (client, target, stop) = (client.clone(), target.clone(), stop.clone());
-        streams.spawn(async move { run_request(&client, &target, request_body("m", "hello", 10_000), &stop, || ()).await });
+        streams.spawn(async move { run_request(&client, &target, request_body("m", "hello", 10_000), &stop, |_| ()).await });
     }
     wait_for("two running, three waiting", Duration::from_secs(2), async || engine.load() == (2, 3)).await;
     let metrics = Http::new(engine.url()).get("/metrics").answer().await.body;
@@ -263,7 +264,7 @@ async fn several_engines_live_side_by_side_and_one_can_be_slowed_or_stopped() {
     );
     let running = {
         let (client, target) = (client.clone(), first_target.clone());
-        tokio::spawn(async move { run_request(&client, &target, body, &CancellationToken::new(), || ()).await })
+        tokio::spawn(async move { run_request(&client, &target, body, &CancellationToken::new(), |_| ()).await })
     };
     wait_for("the stream", Duration::from_secs(1), async || first.load() == (1, 0)).await;
     first.stop().await;

@@ -149,7 +149,8 @@ fn control_faults(tags: &[Tag<'_>]) -> Vec<String> {
     let labelled: BTreeSet<&str> = tags.iter().filter(|tag| tag.name == "label").filter_map(|tag| tag.get("for")).collect();
     let mut faults = Vec::new();
     for tag in tags.iter().filter(|tag| !tag.is_end) {
-        let is_control = tag.name == "select" || (tag.name == "input" && tag.get("type") != Some("checkbox"));
+        let is_seen = tag.name == "input" && !["checkbox", "hidden"].contains(&tag.get("type").unwrap_or_default());
+        let is_control = tag.name == "select" || tag.name == "textarea" || is_seen;
         if is_control && !tag.get("id").is_some_and(|id| labelled.contains(id)) {
             faults.push(format!("<{} name={:?}> has no label", tag.name, tag.get("name")));
         }

@@ -2,7 +2,7 @@
 
 mod benchmarks;
 mod crawl;
-mod html;
+pub mod html;
 mod market;
 mod messages;
 mod run;
@@ -43,7 +43,7 @@ async fn page(app: &TestApp, path: &str, status: u16) -> Answer {
 }
 
 /// What a reader sees, words apart by one space: tags and what is for screen readers only are gone, references resolved.
-fn text(html: &str) -> String {
+pub fn text(html: &str) -> String {
     let body = html.split_once("<body>").map_or(html, |(_, body)| body);
     let mut out = String::new();
     let mut rest = body;

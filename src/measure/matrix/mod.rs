@@ -1,35 +1,37 @@
 //! A whole run: look at the engine, calibrate, measure prefill and decode cells in the benchmark's order, write the document.
 
+mod about;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::cell::{CellPlan, CellRecord, Readiness, run_cell};
-use super::document::{CellRow, DocumentParts, EventLog, PrefillRow, SHAPE_VERSION, context_label, document};
-use super::hardware;
-use super::inspect::{EngineFacts, EngineKind, inspect, scrape, thousands};
-use super::prompt::Prompts;
-use super::stream::{StreamRecord, one_token, request_body, run_request};
 use crate::base::clock::{Clock, monotonic};
 use crate::base::{Code, Error, Result};
 use crate::engines::{EngineClient, Target};
+use crate::measure::cell::{CellPlan, CellRecord, News, run_cell};
+use crate::measure::document::{CellRow, DocumentParts, EventLog, PrefillRow, context_label, document};
+use crate::measure::hardware;
+use crate::measure::inspect::{EngineFacts, EngineKind, inspect, scrape, thousands};
+use crate::measure::prompt::Prompts;
+use crate::measure::record::StreamRecord;
+use crate::measure::resume::Earlier;
+use crate::measure::stream::{Asker, run_request};
 
 /// Contexts above this have no prefill row.
 const PREFILL_CONTEXT_MAX: u64 = 131_072;
 /// More than the question and a chat template ever take.
 const QUESTION_TOKENS_MAX: u64 = 256;
+/// How long an engine that loads its model, or says that it is busy, is waited for.
+const PATIENCE: Duration = Duration::from_secs(600);
+const LOADING_WAIT: Duration = Duration::from_secs(1);
+/// Tokens of a chat template that a prefix cache may know of any prompt.
+const CACHED_SHARE_MAX: f64 = 0.02;
+const INSPECT_SECONDS: u64 = 10;
 /// Room for the question, the chat template and the inexactness of a calibrated context.
 const MODEL_LENGTH_MARGIN: u64 = 64;
-
-const OPERATING_SYSTEM: &str = if cfg!(target_os = "macos") {
-    "Darwin"
-} else if cfg!(target_os = "linux") {
-    "Linux"
-} else {
-    "other"
-};
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +50,10 @@ pub enum Progress<'a> {
     Line(&'a str),
     /// So many of so many steps are done; an estimate of the time left, and what comes next.
     Step { done: usize, of: usize, seconds_left: f64, next: String },
+    /// What the step at hand is doing, twice a second.
+    Doing(String),
+    /// The document of what is measured so far, after each step.
+    Document(&'a Value),
 }
 
 pub type Observer<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
@@ -57,7 +63,17 @@ pub struct MatrixOutcome {
     pub document: Value,
     /// False when the run was interrupted: cells are missing.
     pub is_complete: bool,
+    /// Cells measured now, not those of an earlier run.
     pub cells: Vec<CellRecord>,
+    pub kept_cells: usize,
+}
+
+impl MatrixOutcome {
+    /// Whether the document holds no measurement at all.
+    pub fn is_empty(&self) -> bool {
+        let has_none = |name: &str| self.document[name].as_array().is_none_or(Vec::is_empty);
+        has_none("results") && self.document["prefill"].as_object().is_none_or(Map::is_empty)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,10 +87,16 @@ struct Run<'a> {
     target: &'a Target,
     plan: &'a MatrixPlan,
     facts: EngineFacts,
+    hardware: Value,
+    /// The engine refuses what OpenAI's own API does not have.
+    is_plain: bool,
     prompts: Prompts,
+    /// The engine has told how many characters make a token.
+    is_calibrated: bool,
     log: EventLog,
     observer: Observer<'a>,
-    prefill: BTreeMap<u64, PrefillRow>,
+    /// As in the document.
+    prefill: BTreeMap<u64, Value>,
     rows: Vec<CellRow>,
     cells: Vec<CellRecord>,
     /// Tokens of each context's prompt as the engine counted them.
@@ -90,15 +112,39 @@ pub async fn run_matrix(
     observer: Observer<'_>,
     cancel: &CancellationToken,
 ) -> Result<MatrixOutcome> {
-    let facts = inspect(client, target, model).await?;
-    let log = EventLog::new(Clock::default());
-    let prompts = Prompts::new(Prompts::nonce());
+    go_on(client, target, model, plan, None, observer, cancel).await
+}
+
+/// The same, without measuring again what an earlier run has.
+pub async fn go_on(
+    client: &EngineClient,
+    target: &Target,
+    model: Option<&str>,
+    plan: &MatrixPlan,
+    earlier: Option<&Earlier>,
+    observer: Observer<'_>,
+    cancel: &CancellationToken,
+) -> Result<MatrixOutcome> {
+    let mut log = EventLog::new(Clock::default());
+    let facts = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(Error::new(Code::EngineError, "Interrupted before the engine was known.")),
+        facts = load(client, target, model, &mut log, observer) => facts?,
+    };
+    // A simulated engine runs on no GPU: one that happens to be in this computer would contradict the machine that it stands for.
+    let hardware = match facts.is_simulated() {
+        true => json!({"nvidia_smi_error": "the engine is a simulated one"}),
+        false => hardware::nvidia_smi().await,
+    };
     let mut run = Run {
         client,
         target,
         plan,
         facts,
-        prompts,
+        hardware,
+        is_plain: false,
+        prompts: Prompts::new(Prompts::nonce()),
+        is_calibrated: false,
         log,
         observer,
         prefill: BTreeMap::new(),
@@ -106,21 +152,39 @@ pub async fn run_matrix(
         cells: Vec::new(),
         prompt_tokens: BTreeMap::new(),
     };
-    // A simulated engine runs on no GPU: one that happens to be in this computer would contradict the machine that it stands for.
-    let hardware = match run.facts.is_simulated() {
-        true => json!({"nvidia_smi_error": "the engine is a simulated one"}),
-        false => hardware::nvidia_smi().await,
-    };
+    if let Some(earlier) = earlier {
+        run.keep(earlier)?;
+    }
+    let kept_cells = run.rows.len();
     let is_complete = tokio::select! {
         biased;
         () = cancel.cancelled() => false,
         done = run.measure() => { done?; true }
     };
-    let startup = run.startup_diagnostics(hardware);
-    let parts =
-        DocumentParts { metadata: run.metadata(), startup_diagnostics: startup, log: &run.log, prefill: &run.prefill, cells: &run.rows };
-    let document = document(&parts);
-    Ok(MatrixOutcome { document, is_complete, cells: run.cells })
+    Ok(MatrixOutcome { document: run.document(), is_complete, cells: run.cells, kept_cells })
+}
+
+/// Looks at the engine, and waits for one that is still loading.
+async fn load(
+    client: &EngineClient,
+    target: &Target,
+    model: Option<&str>,
+    log: &mut EventLog,
+    observer: Observer<'_>,
+) -> Result<EngineFacts> {
+    let started = monotonic();
+    let mut is_told = false;
+    // Whatever else is wrong the inspection says better.
+    while let Ok((429 | 503, _)) = client.get(target, "/v1/models", INSPECT_SECONDS).await
+        && started.elapsed() < PATIENCE
+    {
+        if !is_told {
+            observer(Progress::Line(&log.add("startup WARNING: the engine is loading or busy; waiting for it")));
+        }
+        is_told = true;
+        tokio::time::sleep(LOADING_WAIT).await;
+    }
+    inspect(client, target, model).await
 }
 
 impl Run<'_> {
@@ -129,8 +193,44 @@ impl Run<'_> {
         (self.observer)(Progress::Line(&line));
     }
 
+    fn asker(&self) -> Asker<'_> {
+        let Self { client, target, is_plain, .. } = *self;
+        Asker { client, target, model: &self.facts.model.id, is_plain, patience: PATIENCE }
+    }
+
+    fn document(&self) -> Value {
+        document(&DocumentParts {
+            metadata: self.metadata(),
+            startup_diagnostics: self.startup_diagnostics(),
+            log: &self.log,
+            prefill: &self.prefill,
+            cells: &self.rows,
+        })
+    }
+
+    /// Takes over what an earlier run measured of this plan.
+    fn keep(&mut self, earlier: &Earlier) -> Result<()> {
+        earlier.check(&self.metadata(), &self.hardware)?;
+        self.log.go_on(earlier.log_lines());
+        for (context, row) in earlier.prefill() {
+            if self.plan.contexts.contains(&context) || self.plan.prefill_contexts.contains(&context) {
+                self.prompt_tokens.insert(context, row["prompt_tokens"].as_u64().unwrap_or(context));
+                self.prefill.insert(context, row);
+            }
+        }
+        let is_wanted =
+            |row: &CellRow| self.plan.contexts.contains(&row.context_tokens) && self.plan.concurrency_levels.contains(&row.concurrency);
+        self.rows = earlier.cells().into_iter().filter_map(CellRow::kept).filter(is_wanted).collect();
+        if let Some(ratio) = earlier.chars_per_token() {
+            self.prompts.chars_per_token = ratio;
+            self.is_calibrated = true;
+        }
+        Ok(())
+    }
+
     async fn measure(&mut self) -> Result<()> {
         self.announce();
+        self.choose_words().await?;
         self.calibrate().await?;
         let steps = self.steps();
         self.say("startup startup preparation done");
@@ -142,9 +242,22 @@ impl Run<'_> {
                 Step::Prefill(context) => self.prefill_only(context).await,
                 Step::Cell { context, concurrency, is_first_of_context } => self.cell(context, concurrency, is_first_of_context).await,
             }
+            (self.observer)(Progress::Document(&self.document()));
         }
         (self.observer)(Progress::Step { done: steps.len(), of: steps.len(), seconds_left: 0.0, next: String::new() });
         Ok(())
+    }
+
+    /// Some APIs refuse members that they do not know, such as those that keep an answer from ending.
+    async fn choose_words(&mut self) -> Result<()> {
+        let record = self.asker().one_token_record("\n").await;
+        let Some(error) = record.error else { return Ok(()) };
+        self.is_plain = true;
+        if matches!(record.refused, Some(400 | 422)) && self.asker().one_token_record("\n").await.error.is_none() {
+            self.say("startup WARNING: the engine takes no ignore_eos and no continuous usage; answers may end early");
+            return Ok(());
+        }
+        Err(Error::new(Code::EngineError, format!("The engine failed at the first request: {error}")))
     }
 
     fn announce(&mut self) {
@@ -181,7 +294,14 @@ impl Run<'_> {
         }
         self.say(&format!("startup calibrating padding text run={} up_to={}", self.prompts.run(), context_label(largest)));
         let sample = largest.min(4096);
-        match self.prompts.calibrate(self.client, self.target, &self.facts.model.id, sample).await? {
+        if self.is_calibrated {
+            return Ok(());
+        }
+        let mut prompts = self.prompts.clone();
+        let ratio = prompts.calibrate(&self.asker(), sample).await?;
+        self.prompts = prompts;
+        self.is_calibrated = ratio.is_some();
+        match ratio {
             Some(ratio) => self.say(&format!("startup calibrated: {ratio:.2} chars/token (from {} probe)", context_label(sample))),
             None => self.say("startup WARNING: the engine reports no prompt tokens; assuming 4.00 chars/token"),
         }
@@ -194,14 +314,18 @@ impl Run<'_> {
         let levels: Vec<u32> = self.plan.concurrency_levels.clone();
         let mut steps: Vec<Step> = Vec::new();
         for context in self.plan.prefill_contexts.clone() {
-            if context > 0 && !contexts.contains(&context) && self.has_prefill_row(context) {
+            let is_new = !contexts.contains(&context) && !self.prefill.contains_key(&context);
+            if context > 0 && is_new && self.has_prefill_row(context) {
                 steps.push(Step::Prefill(context));
             }
         }
         let column = contexts.iter().filter_map(|context| levels.first().map(|level| (*context, *level)));
         let rows = contexts.iter().flat_map(|context| levels.iter().skip(1).map(move |level| (*context, *level)));
-        let mut started: Vec<u64> = Vec::new();
+        let mut started: Vec<u64> = self.prefill.keys().copied().collect();
         for (context, concurrency) in column.chain(rows).collect::<Vec<_>>() {
+            if self.rows.iter().any(|row| (row.context_tokens, row.concurrency) == (context, concurrency)) {
+                continue;
+            }
             if let Some(reason) = self.reason_to_skip(context, concurrency) {
                 self.say(&format!("skip C={concurrency} ctx={} {reason}", context_label(context)));
                 continue;
@@ -241,8 +365,8 @@ impl Run<'_> {
         let seconds = self.plan.duration.min(Duration::from_secs(3));
         let stop = CancellationToken::new();
         let text = self.prompts.text("warm-up", 0);
-        let body = request_body(&self.facts.model.id, &text, self.plan.max_tokens.min(512));
-        let streams = run_request(self.client, self.target, body, &stop, || ());
+        let body = self.asker().body(&text, self.plan.max_tokens.min(512));
+        let streams = run_request(self.client, self.target, body, &stop, |_| ());
         if let Ok(StreamRecord { error: Some(error), .. }) = tokio::time::timeout(seconds, streams).await {
             return Err(Error::new(Code::EngineError, format!("The engine failed at the warm-up: {error}")));
         }
@@ -257,7 +381,8 @@ impl Run<'_> {
     }
 
     async fn scout(&self, prompt: &str) -> Result<StreamRecord> {
-        one_token(self.client, self.target, &self.facts.model.id, prompt).await
+        (self.observer)(Progress::Doing("reading the prompt".to_owned()));
+        self.asker().one_token(prompt).await
     }
 
     async fn prefill_only(&mut self, context: u64) {
@@ -274,14 +399,16 @@ impl Run<'_> {
     }
 
     fn keep_prefill(&mut self, context: u64, record: &StreamRecord, method: &'static str) -> Option<u64> {
-        let ttft_seconds = record.ttft()?.as_secs_f64();
-        let prompt_tokens = record.prompt_tokens.unwrap_or(context);
-        self.prompt_tokens.insert(context, prompt_tokens);
+        let row = PrefillRow::of(record, context, method)?;
+        self.prompt_tokens.insert(context, row.prompt_tokens);
         if !self.has_prefill_row(context) {
             return None;
         }
-        let row = PrefillRow { ttft_seconds, prompt_tokens, method };
-        self.prefill.insert(context, row);
+        if let Some(cached) = row.cached_tokens.filter(|cached| *cached as f64 > CACHED_SHARE_MAX * row.prompt_tokens as f64) {
+            let (cached, all, label) = (thousands(cached), thousands(row.prompt_tokens), context_label(context));
+            self.say(&format!("prefill WARNING ctx={label}: {cached} of {all} prompt tokens came from the engine's cache"));
+        }
+        self.prefill.insert(context, row.to_json());
         Some(row.tokens_per_second().round() as u64)
     }
 
@@ -306,7 +433,7 @@ impl Run<'_> {
         let plan = CellPlan {
             context_tokens: context,
             concurrency,
-            bodies: vec![request_body(&self.facts.model.id, &text, max_tokens)],
+            bodies: vec![self.asker().body(&text, max_tokens)],
             hears: false,
             max_tokens,
             window: self.plan.duration,
@@ -315,11 +442,15 @@ impl Run<'_> {
             kind: if self.facts.metrics_available { self.facts.kind } else { EngineKind::Proxy },
         };
         let (log, observer) = (&mut self.log, self.observer);
-        let on_ready = |ready: &Readiness| {
-            let what = if ready.timed_out { "warmup timeout" } else { "ready" };
-            observer(Progress::Line(&log.add(&format!("{what} C={concurrency} ctx={label} {}", ready.reason))));
+        let on_news = |news: News<'_>| match news {
+            News::Ready(ready) => {
+                let what = if ready.timed_out { "warmup timeout" } else { "ready" };
+                observer(Progress::Line(&log.add(&format!("{what} C={concurrency} ctx={label} {}", ready.reason))));
+            }
+            News::Warming { active_streams } => observer(Progress::Doing(format!("warming up, {active_streams} of {concurrency} streams"))),
+            News::Counting { tokens_per_second } => observer(Progress::Doing(format!("{tokens_per_second:.1} tok/s"))),
         };
-        let mut record = run_cell(self.client, self.target, plan, on_ready).await;
+        let mut record = run_cell(self.client, self.target, plan, on_news).await;
         // The scout belongs to the cell's time.
         record.started = started;
         let row = CellRow::of(&record, prompt_tokens);
@@ -328,6 +459,11 @@ impl Run<'_> {
         match record.failure() {
             Some(reason) => self.say(&format!("cell failed C={concurrency} ctx={label} {reason}")),
             None => self.say(&format!("cell done C={concurrency} ctx={label} {total:.1} tok/s")),
+        }
+        if let Some(ratio) = record.reported_tokens_per_chunk().filter(|ratio| (ratio - 1.0).abs() > 0.01) {
+            self.say(&format!(
+                "cell WARNING C={concurrency} ctx={label}: the engine reports {ratio:.2} tokens a chunk; chunks were counted"
+            ));
         }
         self.cells.push(record);
     }
@@ -362,7 +498,7 @@ impl Run<'_> {
 
     /// Rough seconds of a step, for the display only.
     fn estimate(&self, step: Step) -> f64 {
-        let speed = self.prefill.values().map(|row| row.tokens_per_second()).fold(f64::INFINITY, f64::min);
+        let speed = self.prefill.values().filter_map(|row| row["tok_per_sec"].as_f64()).fold(f64::INFINITY, f64::min);
         let read = |context: u64| context as f64 / if speed.is_finite() { speed } else { 5_000.0 };
         match step {
             Step::Prefill(context) => read(context),
@@ -371,63 +507,6 @@ impl Run<'_> {
                 seconds + stable(self.plan.duration).as_secs_f64() + 0.3 + if is_first_of_context { read(context) } else { 0.0 }
             }
         }
-    }
-
-    fn metadata(&self) -> Value {
-        let seconds = self.plan.duration.as_secs_f64();
-        let mut metadata = json!({
-            "version": SHAPE_VERSION,
-            "client": concat!("rigmark-measure ", env!("CARGO_PKG_VERSION")),
-            "engine": self.facts.kind.as_str(), "engine_version": self.facts.version,
-            "model": self.facts.model.id, "server": self.target.address.to_string(), "timestamp": self.log.timestamp(),
-            "duration_per_test": seconds, "max_tokens": self.plan.max_tokens,
-            "max_total_tokens": self.facts.kv_tokens, "metrics_available": self.facts.metrics_available,
-            "metrics_warning": if self.facts.metrics_available { "" } else { "no known metrics; queues cannot be seen" },
-            "concurrency_levels": self.plan.concurrency_levels, "context_lengths": self.plan.contexts,
-            "decode_warmup_seconds": seconds.min(3.0), "decode_warmup_context": 0, "decode_warmup_concurrency": 1,
-        });
-        merge(&mut metadata, fixed_metadata());
-        metadata
-    }
-
-    fn startup_diagnostics(&self, hardware: Value) -> Value {
-        let join = |items: Vec<String>| items.join(",");
-        let mut diagnostics = json!({
-            "version": SHAPE_VERSION, "server_url": self.target.address.to_string(), "hostname": "",
-            "uname": OPERATING_SYSTEM, "env": {},
-            "args": {
-                "concurrency": join(self.plan.concurrency_levels.iter().map(u32::to_string).collect()),
-                "contexts": join(self.plan.contexts.iter().map(|c| context_label(*c)).collect()),
-                "prefill_contexts": join(self.plan.prefill_contexts.iter().map(|c| context_label(*c)).collect()),
-                "max_tokens": self.plan.max_tokens, "duration": self.plan.duration.as_secs_f64(), "request_count": 0, "run_burst": false,
-                "standalone_prefill": false, "prefill_only": false, "skip_prefill": false, "prefill_metric": "client", "dcp_size": 0,
-                "kv_budget": 0,
-            },
-            "p2pmark": {"status": "not_run"}, "amd_fabric": {"status": "not_run"},
-        });
-        merge(&mut diagnostics, hardware);
-        diagnostics
-    }
-}
-
-/// Members that are the same in every document of this client.
-fn fixed_metadata() -> Value {
-    json!({
-        "decode_mode": "duration", "primary_decode_layer": "sustained_decode", "request_count": 0, "warmup_request_count": 0,
-        "run_burst": false, "prefill_mode": "integrated_decode_scout", "standalone_prefill": false, "prefill_only": false,
-        "skip_prefill": false, "burst_e2e_status": "not_run", "burst_request_count": 0, "burst_warmup_request_count": 0,
-        "burst_requests_per_concurrency": 0, "cell_warmup_timeout_seconds": 0.0,
-        "cell_warmup_timeout_policy": "<=32k:60s,64k:120s,>=128k:180s when override is 0",
-        "show_capacity_limited_values": true, "ignore_eos": true, "dcp_size": 0,
-        "startup_diagnostics_available": true, "nvidia_p2p_override_effective": false, "p2pmark_status": "not_run",
-        "amd_fabric_status": "not_run", "temperature": null, "decode_warmup_loop_diagnostics": [],
-        "loop_detection": {"enabled": false},
-    })
-}
-
-fn merge(into: &mut Value, from: Value) {
-    if let (Value::Object(all), Value::Object(more)) = (into, from) {
-        all.extend(more);
     }
 }
 
