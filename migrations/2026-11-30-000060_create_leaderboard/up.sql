@@ -80,6 +80,8 @@ CREATE FUNCTION leaderboard_accepted(series integer) RETURNS SETOF runs LANGUAGE
     FROM run_series x JOIN runs r ON r.id = x.run_id LEFT JOIN run_standings rs ON rs.run_id = r.id
     WHERE x.series_id = series AND r.status = 'verified' AND r.visibility = 'public' AND r.evidence_level <> 'reported'
       AND rs.disputed_at IS NULL
+      -- A quick profile measures little and is kept out of statistics.
+      AND NOT coalesce(r.detail -> 'findings', '[]') @> '[{"code": "profile_quick"}]'
 $$;
 
 -- What a series has on each board. An account counts once, with the median of its

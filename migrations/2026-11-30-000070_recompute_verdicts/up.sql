@@ -1,5 +1,5 @@
 ALTER TABLE run_marks DROP CONSTRAINT run_marks_kind_known;
-ALTER TABLE run_marks ADD CONSTRAINT run_marks_kind_known CHECK (kind IN ('cell', 'close_cell', 'nonce', 'tool_run', 'device'));
+ALTER TABLE run_marks ADD CONSTRAINT run_marks_kind_known CHECK (kind IN ('cell', 'cell_wall', 'close_cell', 'nonce', 'tool_run', 'device'));
 COMMENT ON TABLE run_marks IS 'What tells a copied run: the tokens and seconds of each cell, exactly and nearly, the run nonce, the tool''s run id, hashed devices.';
 
 CREATE TABLE reverify_passes (

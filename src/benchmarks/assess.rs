@@ -39,6 +39,7 @@ pub fn assess_value(value: Value, claim: &Claim, context: &AssessContext) -> Res
     let input = Input::new(&document, &matrix);
     let mut findings = checks::run(&input);
     let hardware = context.machine_hardware.as_ref().or(claim.hardware.as_ref());
+    findings.extend(checks::claimed(&document, &claim));
     findings.extend(checks::hardware(&document, hardware, context.hardware_unseen));
     findings.extend(checks::physical(&input, &claim, hardware));
     findings.extend(checks::freshness(&document, context.uploaded_at));
@@ -200,6 +201,7 @@ fn fingerprint(input: &Input<'_>) -> Vec<FingerprintCell> {
             concurrency: row.at.concurrency,
             output_tokens: row.raw.client_output_tokens.and_then(whole_of)?,
             measured_micros: row.raw.measurement_seconds.map(|seconds| (seconds * MICROS).round()).and_then(whole_of)?,
+            wall_seconds: row.raw.wall_time.filter(|seconds| *seconds > 0.0),
             ttft_ms: row.raw.ttft.p50.map(|seconds| seconds * MILLIS).filter(|ttft| *ttft > 0.0),
         })
     };

@@ -31,6 +31,11 @@ pub fn exact_print(cell: &FingerprintCell) -> String {
     format!("{}/{}/{}/{}", cell.context_tokens, cell.concurrency, cell.output_tokens, cell.measured_micros)
 }
 
+/// The cell's wall time to the last digit: a clock's reading that nothing else follows from, so a copier forgets it.
+pub fn wall_print(cell: &FingerprintCell) -> Option<String> {
+    cell.wall_seconds.map(|seconds| format!("{}/{}/{seconds}", cell.context_tokens, cell.concurrency))
+}
+
 /// The cell's speed as buckets, where its window is long enough to tell machines apart.
 pub fn close_prints(cell: &FingerprintCell) -> Option<[String; 2]> {
     if cell.measured_micros < CLOSE_WINDOW_MICROS_MIN || cell.output_tokens == 0 || cell.ttft_ms.is_none() {
@@ -54,5 +59,10 @@ pub fn is_near_duplicate(a: &[FingerprintCell], b: &[FingerprintCell]) -> bool {
     let exact = a.iter().filter(|cell| b.iter().any(|other| exact_print(cell) == exact_print(other))).count();
     let comparable = |cells: &[FingerprintCell]| cells.iter().filter(|cell| close_prints(cell).is_some()).count();
     let close = a.iter().filter(|cell| b.iter().any(|other| are_close(cell, other))).count();
-    shares(a.len().min(b.len()), exact, 1) || shares(comparable(a).min(comparable(b)), close, CLOSE_CELLS_MIN)
+    let walls = |cells: &[FingerprintCell]| cells.iter().filter_map(wall_print).collect::<Vec<_>>();
+    let (a_walls, b_walls) = (walls(a), walls(b));
+    let same_walls = a_walls.iter().filter(|print| b_walls.contains(print)).count();
+    shares(a.len().min(b.len()), exact, 1)
+        || shares(a_walls.len().min(b_walls.len()), same_walls, 1)
+        || shares(comparable(a).min(comparable(b)), close, CLOSE_CELLS_MIN)
 }

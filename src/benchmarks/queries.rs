@@ -212,15 +212,15 @@ pub async fn run_of_document(conn: &mut Conn, document_sha256: &str, newcomer: &
 
 /// Whether an earlier run of another account or another machine shares at least half of the cells of the smaller of the two (evidence.md 0).
 /// By the marks' index.
-pub async fn run_shares_half(conn: &mut Conn, prints: &[String], newcomer: &Newcomer) -> Result<bool> {
+pub async fn run_shares_half(conn: &mut Conn, kind: &str, prints: &[String], newcomer: &Newcomer) -> Result<bool> {
     let count = i64::try_from(prints.len()).unwrap_or(i64::MAX);
     let row: FoundRow = diesel::sql_query(
         "SELECT EXISTS (
              SELECT FROM (SELECT run_id, count(*) AS shared FROM run_marks
-                          WHERE kind = 'cell' AND value = ANY($1) AND run_id < $5 GROUP BY run_id) m
+                          WHERE kind = $6 AND value = ANY($1) AND run_id < $5 GROUP BY run_id) m
              JOIN runs r ON r.id = m.run_id
              WHERE (r.account_id <> $3 OR r.machine_id IS DISTINCT FROM $4)
-               AND m.shared * 2 >= least($2, (SELECT count(*) FROM run_marks o WHERE o.run_id = m.run_id AND o.kind = 'cell'))
+               AND m.shared * 2 >= least($2, (SELECT count(*) FROM run_marks o WHERE o.run_id = m.run_id AND o.kind = $6))
          ) AS found",
     )
     .bind::<sql_types::Array<sql_types::Text>, _>(prints)
@@ -228,6 +228,7 @@ pub async fn run_shares_half(conn: &mut Conn, prints: &[String], newcomer: &Newc
     .bind::<sql_types::Uuid, _>(newcomer.account)
     .bind::<sql_types::Nullable<sql_types::Uuid>, _>(newcomer.machine)
     .bind::<sql_types::Uuid, _>(newcomer.run)
+    .bind::<sql_types::Text, _>(kind)
     .get_result(conn)
     .await?;
     Ok(row.found)

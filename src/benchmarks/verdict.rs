@@ -13,7 +13,7 @@ use super::claim::{Claim, ClaimedHardware};
 use super::matrix::Matrix;
 
 /// The version of all rules together. A change of any check's outcome raises it; stored verdicts are then recomputed.
-pub const RULES_VERSION: &str = "2026-11-30.4";
+pub const RULES_VERSION: &str = "2026-11-30.5";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -142,6 +142,8 @@ pub struct FingerprintCell {
     pub concurrency: u32,
     pub output_tokens: u64,
     pub measured_micros: u64,
+    /// From the cell's start to its end, with all its digits.
+    pub wall_seconds: Option<f64>,
     /// The median.
     pub ttft_ms: Option<f64>,
 }

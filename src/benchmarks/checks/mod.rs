@@ -4,6 +4,7 @@
 //! numbers and cleaned names; a check whose assumption does not hold reports a note or nothing, never an error (evidence.md 0).
 
 mod arithmetic;
+mod claimed;
 mod era;
 mod event_log;
 mod hardware;
@@ -27,6 +28,7 @@ use super::document::{Document, RawCell};
 use super::matrix::build::status;
 use super::matrix::{CellStatus, Matrix};
 
+pub(crate) use claimed::check as claimed;
 pub(crate) use era::{EXACT_SINCE, Era, KNOWN_MINOR_MAX, Shape};
 pub(crate) use hardware::check as hardware;
 pub(crate) use physical::check as physical;

@@ -21,6 +21,8 @@ const PROMPT_SHARE: f64 = 0.9;
 /// Tokens per step where speculation is named and its length is not.
 const ACCEPTED_UNKNOWN: f64 = 8.0;
 const ACCEPTED_MAX: f64 = 16.0;
+/// Options of a launch command that state how many tokens are guessed ahead.
+const DRAFT_WORDS: &[&str] = &["num_speculative_tokens", "num-speculative-tokens", "speculative-num-draft-tokens", "draft-max"];
 const CHUNKED: f64 = 1.05;
 /// Words of a launch command that start speculation, and that keep weights outside the GPU.
 const SPECULATION_WORDS: &[&str] = &["speculative", "--spec", "draft", "mtp", "ngram", "eagle"];
@@ -37,6 +39,8 @@ struct Subject<'a> {
     setup: Setup<'a>,
     quantization: Option<Quantization>,
     speculation: bool,
+    /// The most tokens that a step gives one request: one more than are guessed ahead, where that is stated.
+    accepted_max: f64,
     /// All weights must be on the GPU.
     resident: bool,
     /// Telemetry and engine are of one machine.
@@ -110,33 +114,64 @@ fn subject<'a>(input: &Input<'_>, claim: &Claim, part: &'a HardwareModel, gpu_co
         speculation: says(SPECULATION_WORDS)
             || document.wrapper.as_ref().is_some_and(|wrapper| wrapper.speculation)
             || document.cells.iter().any(|cell| guessed(cell.server_spec_accept_rate) || guessed(cell.server_spec_accept_length)),
+        accepted_max: drafted(&options).map_or(ACCEPTED_MAX, |tokens| (tokens + 1.0).min(ACCEPTED_MAX)),
         resident: engine.is_some_and(|engine| RESIDENT_ENGINES.contains(&engine.as_str())) && !says(OFFLOAD_WORDS),
         local: document.server_is_local,
         quantization,
     }
 }
 
+/// How many tokens the command says are guessed ahead.
+fn drafted(options: &str) -> Option<f64> {
+    let stated = DRAFT_WORDS.iter().filter_map(|word| {
+        let (_, after) = options.split_once(word)?;
+        let number = after.trim_start_matches(|c: char| matches!(c, '"' | '\'' | ':' | '=' | '\\') || c.is_whitespace());
+        number.split(|c: char| !c.is_ascii_digit()).next()?.parse::<f64>().ok()
+    });
+    stated.reduce(f64::max)
+}
+
 /// Tokens that one step may have given each request.
-fn accepted(subject: &Subject<'_>, row: Row<'_>) -> f64 {
+#[derive(Clone, Copy)]
+struct Accepted {
+    /// As the client's own times show it: several tokens in one chunk.
+    seen: f64,
+    /// As counters and the command have it, which cost nothing to write; never less than what is seen.
+    told: f64,
+}
+
+impl Accepted {
+    /// The finding for a figure that is `factor` times what one token a step allows; nothing where it is allowed.
+    fn finding(self, code: &'static str, factor: f64, message: &'static str) -> Option<Finding> {
+        if factor <= self.seen * ROOM {
+            return None;
+        }
+        if factor <= self.told * ROOM {
+            let message = "The claimed hardware is this fast only with speculation, of which the stream shows too little.";
+            return Some(Finding::suspicious("speculation_unseen", message));
+        }
+        Some(Finding::suspicious(code, message))
+    }
+}
+
+fn accepted(subject: &Subject<'_>, row: Row<'_>) -> Accepted {
     let chunked = row.raw.chunk_inter_token_latency.p50.zip(row.raw.inter_token_latency.p50);
     let per_chunk = chunked.filter(|(_, token)| *token > 0.0).map(|(chunk, token)| chunk / token).filter(|ratio| *ratio > CHUNKED);
-    let told = [row.raw.server_accept_len_effective, row.raw.server_spec_accept_length, per_chunk];
-    let known = told.into_iter().flatten().filter(|length| *length > 1.0).fold(1.0, f64::max);
-    if known > 1.0 {
-        return known.min(ACCEPTED_MAX);
-    }
-    if subject.speculation { ACCEPTED_UNKNOWN } else { 1.0 }
+    let seen = per_chunk.unwrap_or(1.0).min(subject.accepted_max);
+    let counted = [row.raw.server_accept_len_effective, row.raw.server_spec_accept_length];
+    let counted = counted.into_iter().flatten().filter(|length| *length > 1.0).reduce(f64::max);
+    let told = counted.unwrap_or(if subject.speculation { ACCEPTED_UNKNOWN } else { 1.0 });
+    Accepted { seen, told: told.min(subject.accepted_max).max(seen) }
 }
 
 /// Bandwidth over the bytes of a step; at C > 1 of a mixture of experts with more experts hit.
-fn above_bandwidth(subject: &Subject<'_>, row: Row<'_>, accepted: f64) -> Option<Finding> {
+fn above_bandwidth(subject: &Subject<'_>, row: Row<'_>, accepted: Accepted) -> Option<Finding> {
     let total = row.raw.aggregate_tps?;
     let context = real(row.at.context_tokens) * PROMPT_SHARE;
-    let ceiling = decode::memory_ceiling(&subject.setup, row.at.concurrency, context)? * accepted;
-    (total > ceiling * ROOM).then(|| {
-        let message = "The total is higher than the claimed hardware's memory bandwidth allows for this model.";
-        Finding::suspicious("decode_above_bandwidth", message).at(row.at).values(at_most(ceiling), speed(total))
-    })
+    let ceiling = decode::memory_ceiling(&subject.setup, row.at.concurrency, context)?;
+    let message = "The total is higher than the claimed hardware's memory bandwidth allows for this model.";
+    let finding = accepted.finding("decode_above_bandwidth", total / ceiling, message)?;
+    Some(finding.at(row.at).values(at_most(ceiling * accepted.seen), speed(total)))
 }
 
 fn above_compute(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
@@ -149,14 +184,13 @@ fn above_compute(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
 }
 
 /// The median stream against one reading of the active weights.
-fn below_floor(subject: &Subject<'_>, row: Row<'_>, accepted: f64) -> Option<Finding> {
+fn below_floor(subject: &Subject<'_>, row: Row<'_>, accepted: Accepted) -> Option<Finding> {
     let itl = row.raw.inter_token_latency.p50.filter(|seconds| *seconds > 0.0)?;
-    let floor = 1.0 / (decode::memory_ceiling(&subject.setup, 1, 0.0)? * accepted);
-    (itl * ROOM < floor).then(|| {
-        let message = "Tokens follow each other faster than the claimed hardware can read the active weights.";
-        let milliseconds = |seconds: f64| format!("{:.3} ms", seconds * 1_000.0);
-        Finding::suspicious("itl_below_floor", message).at(row.at).values(format!("at least {}", milliseconds(floor)), milliseconds(itl))
-    })
+    let ceiling = decode::memory_ceiling(&subject.setup, 1, 0.0)?;
+    let message = "Tokens follow each other faster than the claimed hardware can read the active weights.";
+    let finding = accepted.finding("itl_below_floor", 1.0 / (itl * ceiling), message)?;
+    let milliseconds = |seconds: f64| format!("{:.3} ms", seconds * 1_000.0);
+    Some(finding.at(row.at).values(format!("at least {}", milliseconds(1.0 / (ceiling * accepted.seen))), milliseconds(itl)))
 }
 
 /// A prompt that came from a cache is faster than any computing.

@@ -138,6 +138,7 @@ table! {
     Physical Review "too_fast" "Faster than any engine" "No engine gives one stream a token in less than a fifth of a millisecond. These were not made by one.";
     Physical Note "physics_unchecked" "Not compared with the hardware's limits" "The claimed model is not in the catalog, or its name fits several. Its speed was not compared with what the hardware can do.";
     Physical Review "decode_above_bandwidth" "Decode faster than the memory can be read" "Every step reads the active weights, and the cache of every request, from memory at most at its bandwidth. With the fewest bytes that the claim allows this total would need more.";
+    Physical Review "speculation_unseen" "Speculation that the stream does not show" "Only with several tokens a step could the claimed hardware be this fast, and nothing that arrived shows several. Engines that send the tokens of a step one by one look like this honestly, so a person looks.";
     Physical Review "decode_above_compute" "Decode faster than the hardware can compute" "Every token costs two operations for each active parameter. This total needs more than the claimed hardware's peak.";
     Physical Review "itl_below_floor" "Tokens follow each other faster than the weights can be read" "A stream's next token needs one reading of the active weights. The median time between tokens is shorter than that takes on the claimed hardware.";
     Physical Review "prefill_above_compute" "Prefill faster than the hardware can compute" "Every prompt token costs two operations for each active parameter. This rate needs more than the claimed hardware's peak: the prompt was cached, or the hardware is another.";
@@ -180,6 +181,8 @@ table! {
     Hardware Reject "gpu_memory_differs" "Another amount of GPU memory" "The document or the catalog knows another memory size than the one claimed. The hardware is not what it is said to be.";
     Hardware Review "telemetry_inconsistent" "The telemetry contradicts itself" "Every cell's telemetry is of the same GPUs, which are listed once. Counts differ, or more memory or time is in use than there is.";
     Hardware Review "not_a_gpu" "No GPU" "The claimed hardware is a processor under a GPU's kind. The claim contradicts itself.";
+    Hardware Review "model_differs" "Another model" "The document names another model than the one claimed, and the catalog knows both. The speed is not that of the claimed model.";
+    Hardware Review "engine_differs" "Another engine" "The tool recognised another engine than the one claimed. The speed is not that of the claimed engine.";
     Hardware Note "driver_differs" "Another driver" "The document shows another driver version than is claimed. It may have been updated since.";
     Challenge Reject "challenge_document_reused" "The answer was used before" "These bytes were uploaded before. A challenge wants a run of its own.";
     Challenge Reject "challenge_run_reused" "The run was used before" "The run's own random word was seen in another upload. A challenge wants a run of its own.";

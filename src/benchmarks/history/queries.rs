@@ -5,7 +5,10 @@ use diesel_async::RunQueryDsl;
 
 use super::model::{NewRunEvent, RunEvent};
 use crate::{
-    base::{Code, Error, Result, id::RunId},
+    base::{
+        Code, Error, Result,
+        id::{AccountId, RunId},
+    },
     db::{
         Conn, OnConstraint, Tx,
         schema::{accounts, run_events},
@@ -55,6 +58,13 @@ pub async fn run_event_last_ruling(conn: &mut Conn, run: RunId) -> Result<Option
         .first(conn)
         .await
         .optional()?)
+}
+
+/// The person who uploaded the run, whatever account it is of.
+pub async fn run_uploader(conn: &mut Conn, run: RunId) -> Result<Option<AccountId>> {
+    let uploaded = run_events::table.filter(run_events::run_id.eq(run.uuid())).filter(run_events::kind.eq("uploaded"));
+    let found: Option<Option<AccountId>> = uploaded.select(run_events::user_id).first(conn).await.optional()?;
+    Ok(found.flatten())
 }
 
 /// The uploader's answer.

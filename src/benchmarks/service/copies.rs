@@ -4,7 +4,7 @@ pub(super) use super::super::copies::Newcomer;
 use super::super::{
     assess::{device_finding, duplicate_finding},
     checks::Finding,
-    copies::{close_prints, exact_print},
+    copies::{close_prints, exact_print, wall_print},
     queries::{self, CloseCell},
     verdict::Assessment,
 };
@@ -18,7 +18,8 @@ pub(super) async fn findings(conn: &mut Conn, newcomer: &Newcomer, is_answer: bo
     let mut findings = Vec::new();
     if queries::run_of_document(conn, &assessment.document_sha256, newcomer).await? {
         findings.push(duplicate_finding(true));
-    } else if queries::run_shares_half(conn, &prints(assessment), newcomer).await?
+    } else if queries::run_shares_half(conn, "cell", &prints(assessment), newcomer).await?
+        || queries::run_shares_half(conn, "cell_wall", &walls(assessment), newcomer).await?
         || queries::run_shares_half_closely(conn, &close_cells(assessment), newcomer).await?
     {
         findings.push(duplicate_finding(false));
@@ -39,6 +40,7 @@ pub(super) async fn findings(conn: &mut Conn, newcomer: &Newcomer, is_answer: bo
 /// Kind and value of everything by which later copies of the run are found.
 pub(super) fn marks(assessment: &Assessment) -> Vec<(&'static str, String)> {
     let mut marks: Vec<(&'static str, String)> = prints(assessment).into_iter().map(|print| ("cell", print)).collect();
+    marks.extend(walls(assessment).into_iter().map(|print| ("cell_wall", print)));
     let close = close_cells(assessment).into_iter().flat_map(|cell| cell.prints);
     marks.extend(close.map(|print| ("close_cell", print)));
     marks.extend(assessment.device_hashes.iter().map(|d| ("device", d.clone())));
@@ -49,6 +51,10 @@ pub(super) fn marks(assessment: &Assessment) -> Vec<(&'static str, String)> {
 
 fn prints(assessment: &Assessment) -> Vec<String> {
     assessment.fingerprint.iter().map(exact_print).collect()
+}
+
+fn walls(assessment: &Assessment) -> Vec<String> {
+    assessment.fingerprint.iter().filter_map(wall_print).collect()
 }
 
 fn close_cells(assessment: &Assessment) -> Vec<CloseCell> {

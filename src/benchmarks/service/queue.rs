@@ -77,7 +77,7 @@ pub async fn review_show(ctx: &Ctx, operator: &Caller, id: RunId) -> Result<Revi
     let run = queries::run_fetch(&mut conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
     let waiting = reviews::queue_list(&mut conn, &ReviewQueueQuery::default(), None, Some(id), None, 1).await?;
     let waiting = waiting.first().map(|row| Waiting { since: row.since, cause: cause(&row.cause) });
-    let is_own = identity::service::belongs_to(&mut conn, operator.user_id, run.account_id).await?;
+    let is_own = review::is_own(&mut conn, operator, &run).await?;
     let is_decided = review::is_decided(events::run_event_last_ruling(&mut conn, id).await?.as_ref());
     let answer = events::run_event_answer(&mut conn, id).await?.into_iter().collect();
     let answer = history::views(&mut conn, answer).await?.pop();

@@ -86,9 +86,17 @@ fn bounded(pointer: &str, text: &str, min: usize, max: usize) -> Result<String> 
     Err(Error::invalid(pointer, "wrong_length", format!("It has {min} to {max} characters.")))
 }
 
+/// Whether the operator has a stake in the run: it is of an account of theirs, or they uploaded it and have left that account since.
+pub(super) async fn is_own(conn: &mut Conn, operator: &Caller, run: &Run) -> Result<bool> {
+    if identity::service::belongs_to(conn, operator.user_id, run.account_id).await? {
+        return Ok(true);
+    }
+    Ok(events::run_uploader(conn, run.id).await? == Some(operator.user_id))
+}
+
 async fn decide(ctx: &Ctx, tx: &mut Tx<'_>, operator: &Caller, id: RunId, decision: ReviewDecision, reason: &str) -> Result<()> {
     let run = remeasure::queries::run_lock(tx, id).await?.ok_or_else(|| Error::not_found("run"))?;
-    if identity::service::belongs_to(tx, operator.user_id, run.account_id).await? {
+    if is_own(tx, operator, &run).await? {
         return Err(Error::new(Code::ConflictOfInterest, "It is a run of your own account: another operator decides."));
     }
     let was = read::verdict(&run.status)?;

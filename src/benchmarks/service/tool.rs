@@ -150,8 +150,18 @@ fn read_bare(body: &[u8], machine_id: Option<MachineId>) -> Result<(Incoming, To
     Ok((incoming, tool))
 }
 
+/// The id and content of a wrapped document, which has an id of its own.
+pub(super) fn wrapped(document: &Value) -> Option<ToolUpload> {
+    run_id(document)?;
+    let content_sha256 = sha256_hex(&json::canonical_bytes(document));
+    Some(ToolUpload { id: tool_id(document, &content_sha256), content_sha256 })
+}
+
 /// Only the wrapper has a `run_id`.
+fn run_id(document: &Value) -> Option<&str> {
+    document.get("schema").and_then(|_| document.get("run_id")).and_then(Value::as_str).filter(|id| !id.is_empty())
+}
+
 fn tool_id(document: &Value, content_sha256: &str) -> String {
-    let run_id = document.get("schema").and_then(|_| document.get("run_id")).and_then(Value::as_str).filter(|id| !id.is_empty());
-    run_id.map_or_else(|| format!("body:{content_sha256}"), |id| format!("run:{}", sha256_hex(id.as_bytes())))
+    run_id(document).map_or_else(|| format!("body:{content_sha256}"), |id| format!("run:{}", sha256_hex(id.as_bytes())))
 }

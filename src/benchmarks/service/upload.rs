@@ -23,7 +23,7 @@ use super::{
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
     copies::{self, Newcomer},
-    gzip, read, sha256_hex, staleness,
+    gzip, read, sha256_hex, staleness, tool,
 };
 use crate::{
     base::{Code, Error, FieldError, Result, id::RunId},
@@ -76,8 +76,14 @@ pub(super) async fn judge() -> Result<SemaphorePermit<'static>> {
 /// `challenge_used`, `challenge_expired`. A document that fails its checks is no error: its run is stored as `rejected`.
 pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> {
     let _judge = judge().await?;
-    let incoming = tokio::task::spawn_blocking(move || read_body(&body)).await.map_err(Error::internal)??;
+    let read = move || read_body(&body).map(|incoming| (tool::wrapped(&incoming.document), incoming));
+    let (tool, incoming) = tokio::task::spawn_blocking(read).await.map_err(Error::internal)??;
+    let key = upload_key(caller, &incoming)?;
     let taken = take_in(ctx, caller, incoming, None).await?.ok_or_else(|| Error::internal("the run is gone"))?;
+    if tool.is_some() {
+        // Taken, so that nobody else takes the tool's id of a run that anyone can read; if somebody has, the run says so (`run_replayed`).
+        ctx.db.tx("tool_upload", async |tx| tool_upload_claim(tx, caller, tool.as_ref(), &key).await).await?;
+    }
     Ok(taken.view)
 }
 

@@ -380,3 +380,18 @@ async fn no_log_has_a_token() {
     let secret = token.strip_prefix("lilb_").unwrap();
     assert!(!log.contains(secret) && !log.contains(&secret.to_uppercase()), "a token stands in the log");
 }
+
+/// A public document shows its `run_id`; whoever has read it cannot take it before the uploader uses the tool.
+#[tokio::test]
+async fn the_run_id_of_a_run_that_came_otherwise_is_taken() {
+    let app = TestApp::new().await;
+    let (ann, bob) = (uploader(&app, "ann").await, uploader(&app, "bob").await);
+    ann.person.http.post("/api/v1/matrix-runs").json(&json!({ "document": wrapped() })).expect(201).await;
+    let mut stolen = wrapped();
+    stolen["client"] = json!({ "note": "mine" });
+    let thief = bob.tool.upload(&stolen).await;
+    assert_eq!(thief.status, 409, "{thief:?}");
+    let honest = ann.tool.upload(&wrapped()).await;
+    assert_eq!(honest.status, 200, "{honest:?}");
+    assert_eq!(runs_stored(&app).await, 1);
+}

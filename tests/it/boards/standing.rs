@@ -150,3 +150,15 @@ async fn the_methods_are_the_codes_own() {
     let suites: Vec<_> = methods["suites"].as_array().unwrap().iter().map(|suite| suite["id"].as_str().unwrap()).collect();
     assert_eq!(suites, ["sustained_decode", "prefill", "burst"]);
 }
+
+/// What the wrapper's quick profile measures is kept out of statistics (evidence.md 2).
+#[tokio::test]
+async fn a_quick_profile_is_not_ranked() {
+    let app = TestApp::new().await;
+    let (_, machine) = host(&app, "ann").await;
+    let counted = run(&app, machine, &single(100.0)).await;
+    assert_eq!(board(&app, "").await.len(), 1);
+    let finding = r#"{"findings": [{"code": "profile_quick", "severity": "note", "message": ""}]}"#;
+    change(&app, counted, &format!("detail = '{finding}'")).await;
+    assert_eq!(board(&app, "").await.len(), 0);
+}

@@ -118,6 +118,14 @@ async fn nobody_decides_on_a_run_of_their_own_account() {
         let request = stage.otto.http.post(&format!("/api/v1/admin/matrix-runs/{run}/review")).header("Rigmark-Account", account);
         request.json(&form).expect_problem(403, "conflict_of_interest").await;
     }
+    // Who uploaded it and has left the account since.
+    let leaves = "DELETE FROM memberships WHERE user_id = (SELECT id FROM accounts WHERE handle = 'otto')";
+    execute(&stage.app, leaves).await;
+    let uploads = "INSERT INTO run_events (run_id, at, kind, user_id, details)
+                   SELECT r.id, now(), 'uploaded', (SELECT id FROM accounts WHERE handle = 'otto'), '{}' FROM runs r";
+    execute(&stage.app, uploads).await;
+    let request = stage.otto.http.post(&format!("/api/v1/admin/matrix-runs/{run}/review"));
+    request.json(&form).expect_problem(403, "conflict_of_interest").await;
     assert_eq!(stage.decide(&stage.olga, run, "accept", "It is not mine.").await.0, 200);
 }
 

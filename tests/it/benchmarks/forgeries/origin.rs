@@ -105,6 +105,53 @@ pub const IDENTITY: &[Forgery] = &[
         Caught("power_above_limit"),
     ),
     ("files of the image changed", WRAPPED, |case| case.document["integrity"]["status"] = json!("modified"), Caught("integrity_modified")),
+    (
+        "twenty times the speed under a typed claim of speculation",
+        RUN,
+        |case| {
+            speed_up(&mut case.document, |_, _| 20.0);
+            case.claim = reference_claim();
+            case.claim.launch_command = Some("vllm serve x --kv-cache-dtype int4_per_token_head --num-speculative-tokens 3".to_owned());
+        },
+        Caught("decode_above_bandwidth"),
+    ),
+    (
+        "four times the speed under a typed claim of speculation",
+        RUN,
+        |case| {
+            speed_up(&mut case.document, |_, _| 4.0);
+            case.claim = reference_claim();
+            case.claim.launch_command = Some("vllm serve x --speculative-config '{\"num_speculative_tokens\": 7}'".to_owned());
+        },
+        Caught("speculation_unseen"),
+    ),
+    (
+        "a smaller model under a larger one's name",
+        RUN,
+        |case| {
+            case.document["metadata"]["model"] = json!("Qwen/Qwen3-0.6B");
+            case.claim = reference_claim();
+        },
+        Caught("model_differs"),
+    ),
+    (
+        "another engine claimed",
+        RUN,
+        |case| {
+            case.claim = reference_claim();
+            case.claim.engine.as_mut().unwrap().name = "sglang".to_owned();
+        },
+        Caught("engine_differs"),
+    ),
+    (
+        "another's document with every number but the wall times drawn anew",
+        RUN,
+        |case| {
+            case.others.push(judge(RUN));
+            speed_up(&mut case.document, |context, level| if (context / K + level) % 2 == 0 { 1.004 } else { 0.996 });
+        },
+        Caught("near_duplicate"),
+    ),
     ("another's document", RUN, |case| case.others.push(judge(RUN)), Caught("duplicate_document")),
     (
         "another's document under another name and time",
@@ -117,7 +164,7 @@ pub const IDENTITY: &[Forgery] = &[
         Caught("near_duplicate"),
     ),
     (
-        "another's document with noise drawn anew",
+        "another's document with noise drawn anew, wall times too",
         RUN,
         |case| {
             case.others.push(judge(RUN));
@@ -126,6 +173,9 @@ pub const IDENTITY: &[Forgery] = &[
                 noise(&mut seed);
                 1.0 + 0.02 * noise(&mut seed)
             });
+            for row in rows(&mut case.document) {
+                scale(row, "wall_time", 1.000_01);
+            }
         },
         OnlyRemeasuring("a second run of the same machine differs as much; a challenge's cells are no one else's"),
     ),
