@@ -1,8 +1,8 @@
 CREATE TABLE top_ups (
     id uuid PRIMARY KEY,
     account_id uuid NOT NULL REFERENCES accounts (id),
-    -- Of the request's Idempotency-Key: a repeat finds its top-up even when the first answer was never given.
-    request_key text NOT NULL CONSTRAINT top_ups_request_key_taken UNIQUE,
+    -- Of the request's Idempotency-Key: a repeat finds its top-up even when the first answer was never given. Null once the key is free again.
+    request_key text CONSTRAINT top_ups_request_key_taken UNIQUE,
     amount_micros bigint NOT NULL CONSTRAINT top_ups_amount_whole_cents CHECK (amount_micros > 0 AND amount_micros % 10000 = 0),
     means text NOT NULL CONSTRAINT top_ups_means_known CHECK (means IN ('client', 'payment_method', 'checkout')),
     payment_method text,

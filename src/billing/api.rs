@@ -3,7 +3,7 @@
 use std::future::{Ready, ready};
 
 use actix_web::{FromRequest, HttpRequest, HttpResponse, Responder, dev::Payload, get, http::StatusCode, post, web::Data};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -117,15 +117,21 @@ pub async fn top_up_fetch(auth: Auth<scope::BillingRead>, id: Path<TopUpId>, ctx
     Ok(HttpResponse::Ok().insert_header(("Cache-Control", "no-store")).json(view))
 }
 
+/// The event was taken in, now or before.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventTaken {
+    pub received: bool,
+}
+
 /// Take an event of Stripe's
 ///
 /// For Stripe alone: the body is signed with the webhook's secret, no more than five minutes ago.
 #[utoipa::path(tag = "Money", request_body(content = serde_json::Value, description = "An event, as Stripe writes it", content_type = "application/json"),
     params(("Stripe-Signature" = String, Header, description = "Time and signatures of the body, as Stripe makes them")),
-    responses((status = 204), InputProblems, NotFoundProblem, ConflictProblem))]
+    responses((status = 200, body = EventTaken), InputProblems, NotFoundProblem, ConflictProblem))]
 #[post("/api/v1/stripe/events")]
 pub async fn stripe_event_take(req: HttpRequest, body: RawBody<EVENT_BYTES_MAX>, ctx: Ctx) -> Result<impl Responder> {
     let signature = req.headers().get(SIGNATURE_HEADER).and_then(|value| value.to_str().ok());
     service::event_take(&ctx, signature, &body).await?;
-    Ok(HttpResponse::NoContent().finish())
+    Ok(HttpResponse::Ok().json(EventTaken { received: true }))
 }

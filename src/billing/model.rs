@@ -58,7 +58,7 @@ impl Means {
 pub struct TopUp {
     pub id: TopUpId,
     pub account_id: AccountId,
-    pub request_key: String,
+    pub request_key: Option<String>,
     pub amount_micros: Money,
     pub means: String,
     pub payment_method: Option<String>,

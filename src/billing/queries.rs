@@ -22,6 +22,17 @@ pub async fn top_up_insert(tx: &mut Tx<'_>, row: &TopUp) -> Result<bool> {
     Ok(insert.execute(&mut **tx).await? == 1)
 }
 
+/// Lets a key go whose top-up is over and was begun before `before`.
+pub async fn top_up_release_key(tx: &mut Tx<'_>, request_key: &str, before: DateTime<Utc>) -> Result<()> {
+    diesel::update(top_ups::table.filter(top_ups::request_key.eq(request_key)))
+        .filter(top_ups::created_at.lt(before))
+        .filter(top_ups::settled_at.is_not_null())
+        .set(top_ups::request_key.eq(None::<String>))
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
 pub async fn top_up_by_request(conn: &mut Conn, request_key: &str) -> Result<Option<TopUp>> {
     Ok(top_ups::table.filter(top_ups::request_key.eq(request_key)).select(TopUp::as_select()).first(conn).await.optional()?)
 }

@@ -235,7 +235,7 @@ impl ServeArgs {
                 return Err(wrong("RIGMARK_PUBLIC_URL must be an http or https address without a trailing slash."));
             }
         }
-        let stripe = stripe::read(mode, self.stripe_secret_key, self.stripe_webhook_secret, self.stripe_api_base)?;
+        let stripe = stripe_config::read(mode, self.stripe_secret_key, self.stripe_webhook_secret, self.stripe_api_base)?;
         let keys = secrets::load(mode, &self.data_dir, self.jwt_secret.as_deref(), self.encryption_key.as_deref())?;
         Ok(Config {
             mode,
@@ -261,9 +261,9 @@ impl ServeArgs {
 }
 
 mod secrets;
-mod stripe;
+mod stripe_config;
 
-pub use stripe::StripeConfig;
+pub use stripe_config::StripeConfig;
 
 const LOG: &str = "info,actix_server=warn,tokio_postgres=warn";
 const LOG_CALM: &str = "warn";

@@ -636,7 +636,7 @@ diesel::table! {
     top_ups (id) {
         id -> Uuid,
         account_id -> Uuid,
-        request_key -> Text,
+        request_key -> Nullable<Text>,
         amount_micros -> Int8,
         means -> Text,
         payment_method -> Nullable<Text>,

@@ -28,6 +28,8 @@ const URL_BYTES_MAX: usize = 2_000;
 const METHOD_BYTES_MAX: usize = 255;
 /// A repeat this late only asks what became of the first request; well before Stripe forgets its idempotency key.
 const SENT_AGAIN_WITHIN: TimeDelta = TimeDelta::minutes(10);
+/// How long a key is its top-up's; as long as `web::idempotency` keeps answers.
+const KEY_KEPT: TimeDelta = TimeDelta::hours(25);
 /// Soon after a request has ended, in case that its end was not written down.
 const FIRST_ASK_AFTER: TimeDelta = TimeDelta::minutes(2);
 
@@ -55,7 +57,9 @@ pub async fn top_up_begin(ctx: &Ctx, caller: &Caller, request: &TopUpRequest, re
     let stripe = require_stripe(ctx)?;
     let means = checked(ctx, request)?;
     let row = row_of(ctx, caller.account_id, request, means, request_key);
+    let free_before = row.created_at.checked_sub_signed(KEY_KEPT).unwrap_or(row.created_at);
     let insert = async |tx: &mut Tx<'_>| {
+        queries::top_up_release_key(tx, request_key, free_before).await?;
         if queries::top_up_insert(tx, &row).await? {
             return Ok(row.clone());
         }
@@ -126,7 +130,7 @@ fn row_of(ctx: &Ctx, account: AccountId, request: &TopUpRequest, means: Means, r
     TopUp {
         id: TopUpId::new(),
         account_id: account,
-        request_key: request_key.to_owned(),
+        request_key: Some(request_key.to_owned()),
         amount_micros: request.amount,
         means: means.as_str().to_owned(),
         payment_method: request.payment_method.clone(),

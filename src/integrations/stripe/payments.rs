@@ -73,8 +73,7 @@ impl Stripe {
     pub async fn payment_create(&self, new: &NewPayment<'_>) -> Result<Payment, StripeFault> {
         let (units, currency) = minor_units(new.amount)?;
         let mut methods = CreatePaymentIntentAutomaticPaymentMethods::new(true);
-        let mut request =
-            CreatePaymentIntent::new(units, currency).metadata(metadata(new.row_id)).description(new.description.to_owned());
+        let mut request = CreatePaymentIntent::new(units, currency).metadata(metadata(new.row_id)).description(new.description.to_owned());
         if let Some(method) = new.payment_method {
             // Nobody is there to be sent elsewhere and back.
             methods.allow_redirects = Some(CreatePaymentIntentAutomaticPaymentMethodsAllowRedirects::Never);
