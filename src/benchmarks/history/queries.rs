@@ -30,16 +30,15 @@ pub async fn run_event_list(conn: &mut Conn, run: RunId, after: i64, limit: i64)
         .await?)
 }
 
-/// The newest ones with the handles of who did them, oldest of them first.
+/// The newest ones with the handle of whose account it was, oldest of them first: one statement, for what is read beside a run.
 pub async fn run_event_list_newest(mut conn: &Conn, run: RunId, limit: i64) -> Result<Vec<(RunEvent, Option<String>)>> {
-    let mut rows: Vec<(RunEvent, Option<String>)> = run_events::table
+    let newest = run_events::table
         .left_join(accounts::table.on(run_events::account_id.eq(accounts::id.nullable())))
         .filter(run_events::run_id.eq(run.uuid()))
         .order(run_events::sequence.desc())
-        .limit(limit)
-        .select((RunEvent::as_select(), accounts::handle.nullable()))
-        .load(&mut conn)
-        .await?;
+        .limit(limit);
+    let mut rows: Vec<(RunEvent, Option<String>)> =
+        newest.select((RunEvent::as_select(), accounts::handle.nullable())).load(&mut conn).await?;
     rows.reverse();
     Ok(rows)
 }

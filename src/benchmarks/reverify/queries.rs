@@ -79,10 +79,12 @@ fn elsewhere() -> Error {
     Error::new(Code::InvalidState, "Another process recomputes the verdicts. What it has done is kept; watch it there.")
 }
 
+type StoredRow = (Run, Option<(Vec<u8>, String)>, Option<Challenge>);
+
 /// The next runs in the order of their ids, with their documents.
 pub async fn stored_after(conn: &mut Conn, after: Option<RunId>, limit: i64) -> Result<Vec<Stored>> {
     let after = after.unwrap_or(RunId::from_uuid(uuid::Uuid::nil()));
-    let rows: Vec<(Run, Option<(Vec<u8>, String)>, Option<Challenge>)> = runs::table
+    let rows: Vec<StoredRow> = runs::table
         .left_join(run_documents::table)
         .left_join(challenges::table)
         .filter(runs::id.gt(after))

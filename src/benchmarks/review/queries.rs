@@ -81,6 +81,7 @@ pub async fn queue_list(
 pub async fn run_rows(conn: &mut Conn, ids: &[RunId]) -> Result<Vec<RunRow>> {
     let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.uuid()).collect();
     let rows = runs::table.inner_join(accounts::table.on(accounts::id.eq(runs::account_id))).filter(runs::id.eq_any(ids));
+    // As `RunRow` reads them.
     let columns = (
         runs::id,
         accounts::handle,

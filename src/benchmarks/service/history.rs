@@ -54,7 +54,7 @@ pub async fn history(ctx: &Ctx, id: RunId, limit: Limit, after: Option<i64>) -> 
     Ok((views(&mut conn, rows).await?, next))
 }
 
-/// The newest events, as pages show them: oldest first. One statement, which may be sent with others of the connection.
+/// The newest events, as pages show them: oldest first.
 ///
 /// # Errors
 /// The database's own faults.

@@ -50,7 +50,7 @@ pub async fn review_queue(
     let next = rows.last().filter(|_| has_more).map(|row| ReviewPlace { since: row.since, id: row.id });
     let ids: Vec<RunId> = rows.iter().map(|row| row.id).collect();
     let runs = reviews::run_rows(&mut conn, &ids).await?;
-    let mut runs: HashMap<RunId, _> = runs.into_iter().map(|run| Ok((run.id, read::summary(run)?))).collect::<Result<_>>()?;
+    let mut runs: HashMap<RunId, _> = runs.into_iter().map(|row| Ok((row.id, read::summary(row)?))).collect::<Result<_>>()?;
     let item = |row: reviews::QueueRow| {
         Some(ReviewQueueItem {
             run: runs.remove(&row.id)?,
@@ -81,8 +81,8 @@ pub async fn review_show(ctx: &Ctx, operator: &Caller, id: RunId) -> Result<Revi
     let is_decided = review::is_decided(events::run_event_last_ruling(&mut conn, id).await?.as_ref());
     let answer = events::run_event_answer(&mut conn, id).await?.into_iter().collect();
     let answer = history::views(&mut conn, answer).await?.pop();
-    let history = history::newest_events(&mut conn, id).await?;
-    let run = read::fetch(ctx, id).await?;
+    let history = history::newest_events(&conn, id).await?;
+    let (run, _) = read::shown(&conn, run.id).await?;
     let findings = run.checks.iter().map(explained).collect();
     Ok(ReviewView { run, waiting, findings, answer, history, is_own, is_decided })
 }

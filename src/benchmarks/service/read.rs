@@ -160,7 +160,7 @@ pub async fn fetch(ctx: &Ctx, id: RunId) -> Result<RunView> {
 }
 
 /// The run, and the catalog's slug of its quantization or what was typed.
-async fn shown(conn: &Conn, id: RunId) -> Result<(RunView, Option<String>)> {
+pub(super) async fn shown(conn: &Conn, id: RunId) -> Result<(RunView, Option<String>)> {
     let (run, handle, standing) = queries::run_shown(conn, id).await?.ok_or_else(|| Error::not_found("run"))?;
     let quantization = run.quantization.clone();
     Ok((view(run, &handle, standing.unwrap_or_default())?, quantization))
@@ -169,13 +169,13 @@ async fn shown(conn: &Conn, id: RunId) -> Result<(RunView, Option<String>)> {
 /// How many runs of the same model, and of the same hardware, stand beside one.
 const RELATED_MAX: i64 = 6;
 
-/// One run, with the runs to compare it with: two statements that are sent together, and may be with others of the connection.
+/// One run, with the runs to compare it with: statements that are sent together, and may be with others of the connection.
 ///
 /// # Errors
 /// `not_found`.
 pub async fn fetch_with_related(conn: &Conn, id: RunId) -> Result<RunWithRelated> {
-    let related = queries::run_list_related(conn, id, RELATED_MAX);
-    let ((run, quantization), related, history) = futures::try_join!(shown(conn, id), related, newest_events(conn, id))?;
+    let ((run, quantization), related, history) =
+        futures::try_join!(shown(conn, id), queries::run_list_related(conn, id, RELATED_MAX), newest_events(conn, id))?;
     Ok(RunWithRelated { run, quantization, related, history })
 }
 

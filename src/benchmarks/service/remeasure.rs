@@ -354,9 +354,6 @@ impl Follow<'_> {
     async fn agreed(&self, ctx: &Ctx, tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         let was_disputed = standing_fetch(tx, run.id).await?.disputed_at.is_some();
         let settled = queries::run_note_agreed(tx, run, self.now).await?;
-        for freed in &settled {
-            boards::run_changed(tx, *freed).await?;
-        }
         queries::schedule_forget(tx, self.machine.id).await?;
         if was_disputed {
             let text = format!(
@@ -370,6 +367,7 @@ impl Follow<'_> {
         for id in settled {
             let event = Event::DisputeEnded { other_run: Some(run.id).filter(|other| *other != id) };
             history::append(tx, id, Doer::SYSTEM, &event, self.now).await?;
+            boards::run_changed(tx, id).await?;
         }
         run_changed(tx, run.id, self.wall_now).await
     }
@@ -378,9 +376,6 @@ impl Follow<'_> {
     async fn disagreed(&self, ctx: &Ctx, tx: &mut Tx<'_>, run: &Run) -> Result<()> {
         let is_second = standing_fetch(tx, run.id).await?.disputed_at.is_some();
         let doubted = queries::run_note_disputed(tx, run, self.now).await?;
-        for disputed in &doubted {
-            boards::run_changed(tx, *disputed).await?;
-        }
         self.note_disputed(tx, run, doubted).await?;
         let what_next = if is_second {
             queries::run_send_to_review(tx, run.id).await?;
@@ -412,6 +407,7 @@ impl Follow<'_> {
         for id in doubted.into_iter().filter(|id| *id != run.id) {
             let event = Event::Disputed { reason: None, other_run: Some(run.id) };
             history::append(tx, id, Doer::SYSTEM, &event, self.now).await?;
+            boards::run_changed(tx, id).await?;
         }
         Ok(())
     }

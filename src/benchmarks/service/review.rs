@@ -232,8 +232,7 @@ pub async fn answerable(ctx: &Ctx, caller: &Caller, id: RunId) -> Result<(RunVie
     let ruling = events::run_event_last_ruling(&mut conn, id).await?;
     let given = events::run_event_answer(&mut conn, id).await?;
     let may = given.is_none() && may_answer(read::verdict(&run.status)?, ruling.as_ref());
-    drop(conn);
-    Ok((read::fetch(ctx, id).await?, may))
+    Ok((read::shown(&conn, run.id).await?.0, may))
 }
 
 /// The person acting for the account whose run it is.

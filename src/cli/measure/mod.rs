@@ -123,7 +123,7 @@ async fn measure(args: &Args, challenge: Option<&Challenge>) -> Result<Option<Pa
     let path = args.resume.clone().or_else(|| args.output.clone()).unwrap_or_else(|| default_path(args.challenge.as_deref()));
     let earlier = args.resume.as_deref().map(read_earlier).transpose()?;
     // Better now than after hours.
-    write_beside(&path, "").and_then(|beside| std::fs::remove_file(beside)).map_err(|e| unwritable(&path, e))?;
+    write_beside(&path, "").and_then(std::fs::remove_file).map_err(|e| unwritable(&path, e))?;
     let model = match (&args.model, challenge.and_then(Challenge::model_name)) {
         (Some(model), _) => Some(model.clone()),
         // The challenge names the model by its catalog name, the engine may serve it under another.

@@ -158,7 +158,7 @@ impl SimulatedEngine {
         self.driver.totals().generated()
     }
 
-    /// Closes the port and breaks off every answer; returns when that is done.
+    /// Closes the port and breaks off every answer. A connection that is idle may live a moment longer.
     pub async fn stop(self) {
         self.stop_now().await;
     }

@@ -94,7 +94,7 @@ async fn a_runs_page_is_one_round_trip() {
     })
     .await;
     let run = uploaded(&app).await;
-    for (path, statements) in [(format!("/api/v1/matrix-runs/{run}"), 1), (format!("/en/runs/{run}"), 3)] {
+    for (path, statements) in [(format!("/api/v1/matrix-runs/{run}"), 1), (format!("/en/runs/{run}"), 4)] {
         for _ in 0..4 {
             assert_eq!(app.http.get(&path).send().await.status().as_u16(), 200);
         }

@@ -36,7 +36,7 @@ async fn a_simulated_engine_is_described_probed_and_known_as_simulated() {
     let error = client.one_token_probe(&target, "other").await.unwrap_err();
     assert_eq!(error.code(), Code::EngineError);
     engine.stop().await;
-    assert!(!client.is_alive(&target).await);
+    wait_for("the engine's last connection is closed", Duration::from_secs(10), async || !client.is_alive(&target).await).await;
     assert_eq!(client.models(&target).await.unwrap_err().code(), Code::EngineUnreachable);
 }
 
