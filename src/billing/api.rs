@@ -126,7 +126,8 @@ pub struct EventTaken {
 /// Take an event of Stripe's
 ///
 /// For Stripe alone: the body is signed with the webhook's secret, no more than five minutes ago.
-#[utoipa::path(tag = "Money", request_body(content = serde_json::Value, description = "An event, as Stripe writes it", content_type = "application/json"),
+#[utoipa::path(tag = "Money", request_body(content = serde_json::Value, description = "An event, as Stripe writes it", content_type = "application/json",
+        example = json!({"id": "evt_1SXample", "type": "payment_intent.succeeded", "data": {"object": {"id": "pi_1SXample", "object": "payment_intent"}}})),
     params(("Stripe-Signature" = String, Header, description = "Time and signatures of the body, as Stripe makes them")),
     responses((status = 200, body = EventTaken), InputProblems, NotFoundProblem, ConflictProblem))]
 #[post("/api/v1/stripe/events")]

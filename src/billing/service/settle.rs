@@ -58,7 +58,7 @@ pub(super) async fn ask(ctx: &Ctx, stripe: &Stripe, top_up: &TopUp) -> Result<Op
 /// # Errors
 /// The ledger's; `internal` when Stripe says it was paid nothing.
 pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen: &Observation) -> Result<Outcome> {
-    if let Some(alarm) = alarm(top_up, seen) {
+    if let Some(alarm) = alarm(top_up, seen)? {
         return raise(tx, top_up, alarm).await;
     }
     if let Some(checkout) = &seen.checkout {
@@ -67,13 +67,15 @@ pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen:
     if let Some(payment) = &seen.payment {
         top_up.payment_intent_id.get_or_insert_with(|| payment.id.clone());
     }
-    let next = status_of(seen);
+    let next = status_of(top_up, seen);
     let is_newer = top_up.observed_at.is_none_or(|at| seen.asked_at > at);
     if !top_up.status()?.may_become(next, is_newer) {
         queries::top_up_update(tx, top_up).await?;
         return Ok(Outcome::Unchanged);
     }
     if let Some(payment) = &seen.payment {
+        // A checkout may make a payment for each try.
+        top_up.payment_intent_id = Some(payment.id.clone());
         top_up.failure_code.clone_from(&payment.failure_code);
         if next == TopUpStatus::Succeeded {
             credit(ctx, tx, top_up, payment).await?;
@@ -86,13 +88,19 @@ pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen:
 }
 
 /// What must not be settled by a program.
-fn alarm(top_up: &TopUp, seen: &Observation) -> Option<&'static str> {
-    let payment = seen.payment.as_ref()?;
+fn alarm(top_up: &TopUp, seen: &Observation) -> Result<Option<&'static str>> {
+    let Some(payment) = &seen.payment else { return Ok(None) };
     if Currency::parse(&payment.currency) != Some(top_up.amount_micros.currency()) {
-        return Some("other_currency");
+        return Ok(Some("other_currency"));
     }
-    let other = top_up.payment_intent_id.as_ref().is_some_and(|id| *id != payment.id);
-    other.then_some("second_payment")
+    let is_other = top_up.payment_intent_id.as_ref().is_some_and(|id| *id != payment.id);
+    // Of a checkout's payments one may succeed; elsewhere there is one.
+    let is_second = match (top_up.is_checkout(), payment.status) {
+        (false, _) => true,
+        (true, PaymentStatus::Succeeded) => top_up.status()? == TopUpStatus::Succeeded,
+        (true, _) => false,
+    };
+    Ok((is_other && is_second).then_some("second_payment"))
 }
 
 async fn raise(tx: &mut Tx<'_>, top_up: &mut TopUp, alarm: &'static str) -> Result<Outcome> {
@@ -110,16 +118,17 @@ pub(super) fn note_alarm(alarm: &'static str, subject: &str) {
     tracing::error!(alarm, subject, "a payment needs an operator; nothing was credited");
 }
 
-/// The payment decides; before there is one, the checkout.
-fn status_of(seen: &Observation) -> TopUpStatus {
+/// The payment decides; before there is one, the checkout. A canceled payment of a checkout may be one try of several.
+fn status_of(top_up: &TopUp, seen: &Observation) -> TopUpStatus {
+    let is_one_try = top_up.is_checkout() && seen.checkout.as_ref().is_none_or(|checkout| checkout.status == CheckoutStatus::Open);
     let expired = seen.checkout.as_ref().is_some_and(|checkout| checkout.status == CheckoutStatus::Expired);
     match seen.payment.as_ref().map(|payment| payment.status) {
         Some(PaymentStatus::Succeeded) => TopUpStatus::Succeeded,
-        Some(PaymentStatus::Canceled) => TopUpStatus::Canceled,
+        Some(PaymentStatus::Canceled) if !is_one_try => TopUpStatus::Canceled,
         Some(PaymentStatus::Processing | PaymentStatus::RequiresCapture) => TopUpStatus::Processing,
         _ if expired => TopUpStatus::Canceled,
         Some(PaymentStatus::RequiresAction) => TopUpStatus::RequiresAction,
-        Some(PaymentStatus::RequiresPaymentMethod | PaymentStatus::RequiresConfirmation) => TopUpStatus::RequiresPaymentMethod,
+        Some(_) => TopUpStatus::RequiresPaymentMethod,
         None if seen.checkout.as_ref().is_some_and(|checkout| checkout.status == CheckoutStatus::Complete) => TopUpStatus::Processing,
         None => TopUpStatus::RequiresPaymentMethod,
     }

@@ -1,13 +1,13 @@
-//! Paying on a page of Stripe's. Its answers are written here, in the shape of Stripe's.
+//! Paying on a page of Stripe's: the double's, and answers written here for what has to come at one moment.
 
 use serde_json::{Value, json};
 
-use super::{WEBHOOK, WEBHOOK_SECRET, app_at};
+use super::{Shop, WEBHOOK, WEBHOOK_SECRET, app_at};
 use crate::support::{
     TestApp,
     hosts::{Person, person},
     scripted::{Manner, Scripted},
-    stripe_double::signature,
+    stripe_double::{Fault, Kind, Release, signature},
 };
 
 fn session(status: &str, payment: Value, top_up: &str) -> String {
@@ -106,4 +106,76 @@ async fn an_expired_checkout_is_over_and_money_that_comes_after_all_is_credited(
     begun.event("evt_1", "payment_intent.succeeded", "pi_1").await;
     assert_eq!(begun.read().await["status"], "succeeded");
     assert_eq!(begun.available().await, "50.00");
+}
+
+fn form() -> Value {
+    json!({ "amount": "50.00", "return_url": "https://example.org/paid" })
+}
+
+fn session_of(top_up: &Value) -> String {
+    top_up["checkout_url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_of_the_double_is_paid_after_a_declined_try() {
+    for reverse in [false, true] {
+        let shop = Shop::new().await;
+        let top_up = shop.top_up("k", form()).await;
+        let path = format!("checkout/{}", session_of(&top_up));
+        shop.stripe.control("POST", &path, &json!({ "card": "4000000000000002" })).unwrap_err();
+        if !reverse {
+            assert!(shop.release(Release::default()).await.iter().all(|status| *status == 200));
+            assert_eq!(shop.read(&top_up).await["status"], "requires_payment_method");
+        }
+        shop.assert_nothing_credited().await;
+        shop.stripe.control("POST", &path, &json!({ "card": "4242424242424242" })).unwrap();
+        let sent = shop.release(Release { reverse, copies: 2, parallel: 2, ..Release::default() }).await;
+        assert!(!sent.is_empty() && sent.iter().all(|status| *status == 200), "{sent:?}");
+        shop.assert_credited_once("50.00").await;
+        for _ in 0..2 {
+            let read = shop.read(&top_up).await;
+            assert_eq!((&read["status"], read.get("checkout_url")), (&json!("succeeded"), None));
+            shop.poll().await;
+        }
+        shop.assert_credited_once("50.00").await;
+        assert_eq!(shop.count("top_ups WHERE alarm IS NOT NULL").await, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_is_settled_by_the_page_or_the_poller_without_any_webhook() {
+    for polls in [false, true] {
+        let shop = Shop::new().await;
+        let top_up = shop.top_up("k", form()).await;
+        shop.poll().await;
+        assert_eq!(shop.read(&top_up).await["checkout_url"], top_up["checkout_url"]);
+        shop.stripe.control("POST", &format!("checkout/{}", session_of(&top_up)), &json!({ "card": "4242424242424242" })).unwrap();
+        if polls {
+            shop.poll().await
+        } else {
+            assert_eq!(shop.read(&top_up).await["status"], "succeeded")
+        }
+        shop.assert_credited_once("50.00").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_checkout_of_the_double_is_over() {
+    let shop = Shop::new().await;
+    let top_up = shop.top_up("k", form()).await;
+    shop.at_stripe(&format!("/v1/checkout/sessions/{}/expire", session_of(&top_up)), &[]).await;
+    assert!(shop.release(Release::default()).await.iter().all(|status| *status == 200));
+    assert_eq!(shop.text("SELECT status FROM top_ups").await, "canceled");
+    shop.assert_nothing_credited().await;
+}
+
+/// The checkout was made, and nobody here was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_whose_answer_was_lost_is_found_by_asking() {
+    let shop = Shop::new().await;
+    let path = Some("/v1/checkout/sessions".to_owned());
+    shop.stripe.fault(Fault { method: Some("POST".to_owned()), path, times: 2, ..Fault::new(Kind::DropAfter) });
+    let top_up = shop.top_up("k", form()).await;
+    assert!(top_up["checkout_url"].is_string(), "{top_up}");
+    assert_eq!(shop.stripe.with(|world| world.all("checkout.session").len()), 1);
 }
