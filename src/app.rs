@@ -25,7 +25,7 @@ use crate::{
     endpoint,
     engines::EngineClient,
     identity::{self, extract::identify},
-    integrations::{limits::Limits, pubsub::PubSub, redis::Redis},
+    integrations::{limits::Limits, pubsub::PubSub, redis::Redis, stripe::Stripe},
     jobs::Workers,
     openapi, routes,
     web::{
@@ -134,6 +134,7 @@ pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
         clock: Clock::new(config.mode.is_sandbox()),
         reserved_handles: reserved_handles(),
         engines: EngineClient::new()?,
+        stripe: config.stripe.as_ref().map(Stripe::new).transpose()?,
         limits: Limits::new(redis.clone()),
         notices: PubSub::new(redis),
         registry: worker::registry(),

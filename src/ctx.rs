@@ -9,7 +9,7 @@ use crate::{
     config::Config,
     db::{self, Conn, Db, Tx},
     engines::EngineClient,
-    integrations::{limits::Limits, pubsub::PubSub},
+    integrations::{limits::Limits, pubsub::PubSub, stripe::Stripe},
     jobs::Registry,
 };
 
@@ -27,6 +27,8 @@ pub struct Inner {
     pub answers: Answers,
     /// Reaches the engines of machines, at checked addresses only.
     pub engines: EngineClient,
+    /// None in the sandbox.
+    pub stripe: Option<Stripe>,
     /// Rate limits, shared with the other processes through Redis when there is one.
     pub limits: Limits,
     /// Hints to listeners that something changed (`integrations::pubsub`).

@@ -149,7 +149,12 @@ fn ledger_api(config: &mut ServiceConfig) {
 
 /// Top-ups.
 fn billing_api(config: &mut ServiceConfig) {
-    config.service(billing::api::sandbox_credit_create); // POST /api/v1/sandbox/credits
+    config
+        .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
+        .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
+        .service(billing::api::top_up_create) // POST /api/v1/top-ups
+        .service(billing::api::top_up_list) // GET /api/v1/top-ups
+        .service(billing::api::top_up_fetch); // GET /api/v1/top-ups/{id}
 }
 
 /// Endpoint, in the shape of OpenAI's API.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{benchmarks, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
+use crate::{benchmarks, billing, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
 
 pub fn registry() -> Registry {
     Registry {
@@ -11,6 +11,7 @@ pub fn registry() -> Registry {
             Arc::new(machines::SignsOfLife::default()),
             Arc::new(rentals::jobs::Meter),
             Arc::new(rentals::jobs::Starter::default()),
+            Arc::new(billing::jobs::AskTopUps),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(benchmarks::EngineIdentity::default()),

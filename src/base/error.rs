@@ -38,6 +38,7 @@ codes! {
     // 400
     MalformedRequest "malformed_request" "The request could not be read.";
     InvalidCursor "invalid_cursor" "The cursor is not one of this list.";
+    InvalidSignature "invalid_signature" "The signature does not fit the body, or is too old.";
     IdempotencyKeyRequired "idempotency_key_required" "This request needs an Idempotency-Key.";
     // 401, 403
     Unauthenticated "unauthenticated" "Sign in or send a valid key.";
@@ -69,6 +70,7 @@ codes! {
     AlreadyMember "already_member" "The account is a member.";
     AlreadyDecided "already_decided" "A person has decided on the run.";
     AlreadyAnswered "already_answered" "The run has been answered.";
+    NoPaymentProvider "no_payment_provider" "This server takes no payments.";
     IdempotencyInProgress "idempotency_in_progress" "The first request with this Idempotency-Key is still running.";
     ChallengeUsed "challenge_used" "The challenge has been answered.";
     NoVerifiedRun "no_verified_run" "The machine has no verified run to compare with.";

@@ -42,6 +42,7 @@ kinds! {
     Rental RentalId "rnt";
     Transfer TransferId "trf";
     Hold HoldId "hld";
+    TopUp TopUpId "top";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

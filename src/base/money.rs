@@ -131,6 +131,46 @@ impl Money {
     }
 }
 
+impl Currency {
+    pub const ALL: &'static [Self] = &[Self::Usd];
+
+    /// ISO 4217, in lower case as Stripe writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Usd => "usd",
+        }
+    }
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|currency| currency.as_str() == text)
+    }
+
+    /// Micros of one of the smallest units that Stripe counts this currency in. The only place that knows how many there are to a unit.
+    const fn micros_per_minor_unit(self) -> i64 {
+        match self {
+            // Exponent 2: cents.
+            Self::Usd => 10_000,
+        }
+    }
+}
+
+impl Money {
+    /// In the units that Stripe counts in; `None` when it is no whole number of them.
+    pub const fn minor_units(self) -> Option<i64> {
+        let per_unit = self.currency.micros_per_minor_unit();
+        match (self.micros.checked_rem(per_unit), self.micros.checked_div(per_unit)) {
+            (Some(0), units) => units,
+            _ => None,
+        }
+    }
+
+    /// # Errors
+    /// `internal` when the amount leaves 64 bits.
+    pub fn from_minor_units(units: i64, currency: Currency) -> Result<Self> {
+        let micros = units.checked_mul(currency.micros_per_minor_unit()).ok_or_else(overflow)?;
+        Ok(Self { micros, currency })
+    }
+}
+
 /// numerator ÷ denominator (> 0), ties to the even neighbour.
 fn div_half_even(numerator: i128, denominator: i128) -> Option<i128> {
     let quotient = numerator.checked_div_euclid(denominator)?;

@@ -76,6 +76,12 @@ pub struct ServeArgs {
     /// Decides the mode: none is the sandbox, sk_test_… is test, sk_live_… is live.
     #[arg(long, help_heading = "Mode and secrets", env = "STRIPE_SECRET_KEY", hide_env_values = true)]
     pub stripe_secret_key: Option<String>,
+    /// What Stripe signs its webhooks with (whsec_…); several, separated by commas, while one is being replaced.
+    #[arg(long, help_heading = "Mode and secrets", env = "STRIPE_WEBHOOK_SECRET", hide_env_values = true)]
+    pub stripe_webhook_secret: Option<String>,
+    /// Where Stripe's API is. Default: Stripe's own. Anything else is for test mode: https, or http on loopback.
+    #[arg(long, help_heading = "Mode and secrets", env = "STRIPE_API_BASE")]
+    pub stripe_api_base: Option<String>,
     /// Whether engines at private addresses may be reached. Sandbox only, and only while the server is bound to loopback.
     #[arg(long, help_heading = "Mode and secrets", env = "RIGMARK_ALLOW_PRIVATE_ENDPOINTS")]
     pub allow_private_endpoints: Option<bool>,
@@ -115,6 +121,9 @@ pub struct Tunables {
     pub remeasure_cold_ttft_percent: u32,
     /// Share of the streams of a re-measurement that must answer right.
     pub remeasure_right_answers_percent: u32,
+    /// Bounds of one top-up, in whole cents.
+    pub top_up_min_cents: i64,
+    pub top_up_max_cents: i64,
 }
 
 impl Default for Tunables {
@@ -137,6 +146,8 @@ impl Default for Tunables {
             remeasure_total_percent: 20,
             remeasure_cold_ttft_percent: 25,
             remeasure_right_answers_percent: 60,
+            top_up_min_cents: 500,
+            top_up_max_cents: 1_000_000,
         }
     }
 }
@@ -169,6 +180,8 @@ pub struct Config {
     pub public_url: Option<String>,
     pub trusted_proxies: Vec<IpNet>,
     pub keys: Keys,
+    /// None in the sandbox.
+    pub stripe: Option<StripeConfig>,
     pub allow_private_endpoints: bool,
     pub listing_evidence: ListingEvidence,
     pub pg_bin_dir: Option<PathBuf>,
@@ -222,6 +235,7 @@ impl ServeArgs {
                 return Err(wrong("RIGMARK_PUBLIC_URL must be an http or https address without a trailing slash."));
             }
         }
+        let stripe = stripe_config::read(mode, self.stripe_secret_key, self.stripe_webhook_secret, self.stripe_api_base)?;
         let keys = secrets::load(mode, &self.data_dir, self.jwt_secret.as_deref(), self.encryption_key.as_deref())?;
         Ok(Config {
             mode,
@@ -234,6 +248,7 @@ impl ServeArgs {
             public_url: self.public_url,
             trusted_proxies: self.trusted_proxies,
             keys,
+            stripe,
             allow_private_endpoints,
             listing_evidence,
             pg_bin_dir: self.pg_bin_dir,
@@ -246,6 +261,9 @@ impl ServeArgs {
 }
 
 mod secrets;
+mod stripe_config;
+
+pub use stripe_config::StripeConfig;
 
 const LOG: &str = "info,actix_server=warn,tokio_postgres=warn";
 const LOG_CALM: &str = "warn";

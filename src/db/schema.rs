@@ -614,11 +614,44 @@ diesel::table! {
 }
 
 diesel::table! {
+    stripe_events (id) {
+        id -> Text,
+        event_type -> Text,
+        object_id -> Nullable<Text>,
+        outcome -> Text,
+        received_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     tool_uploads (tool_id) {
         tool_id -> Text,
         account_id -> Uuid,
         content_sha256 -> Text,
         upload_key -> Text,
+    }
+}
+
+diesel::table! {
+    top_ups (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        request_key -> Nullable<Text>,
+        amount_micros -> Int8,
+        means -> Text,
+        payment_method -> Nullable<Text>,
+        return_url -> Nullable<Text>,
+        status -> Text,
+        payment_intent_id -> Nullable<Text>,
+        checkout_session_id -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        received_micros -> Nullable<Int8>,
+        observed_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        settled_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -711,6 +744,7 @@ diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
+diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
@@ -752,6 +786,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     session_cookies,
     sessions,
     tool_uploads,
+    top_ups,
     transfers,
     users,
     workload_spans,

@@ -135,6 +135,41 @@ where
     }
 }
 
+/// As [`once`], for an effect that has to speak with a provider first: `prepare` does so, outside any transaction, and must find what an earlier
+/// attempt at the same claim has done; `effect` then writes what came of it.
+///
+/// # Errors
+/// As [`once`], or what `prepare` returns.
+pub async fn once_prepared<P, T>(
+    ctx: &Ctx,
+    claim: Claim,
+    prepare: impl AsyncFnOnce(&Claim) -> Result<P>,
+    effect: impl AsyncFn(&mut Tx<'_>, &P) -> Result<(StatusCode, T)>,
+) -> Result<HttpResponse>
+where
+    T: Serialize,
+{
+    let lease = match begin(ctx, claim).await? {
+        Begun::Replay(answer) => return answer.replayed(),
+        Begun::Claimed(lease) => lease,
+    };
+    let done = async {
+        let prepared = prepare(lease.claim()).await?;
+        let write = async |tx: &mut Tx<'_>| {
+            let (status, body) = effect(tx, &prepared).await?;
+            lease.complete(tx, status, &body).await
+        };
+        ctx.db.tx("idempotent_prepared", write).await
+    };
+    match done.await {
+        Ok(answer) => Ok(answer.response()),
+        Err(error) => {
+            lease.fail(ctx, &error).await;
+            Err(error)
+        }
+    }
+}
+
 /// What [`begin`] found.
 pub enum Begun {
     /// The request was answered before.

@@ -61,7 +61,7 @@ impl ProblemBody {
 pub const fn status(code: Code) -> StatusCode {
     use Code as C;
     match code {
-        C::MalformedRequest | C::InvalidCursor | C::IdempotencyKeyRequired => StatusCode::BAD_REQUEST,
+        C::MalformedRequest | C::InvalidCursor | C::InvalidSignature | C::IdempotencyKeyRequired => StatusCode::BAD_REQUEST,
         C::Unauthenticated | C::InvalidCredentials | C::RefreshTokenReused => StatusCode::UNAUTHORIZED,
         C::InsufficientFunds => StatusCode::PAYMENT_REQUIRED,
         C::InsufficientScope | C::Forbidden | C::ConflictOfInterest | C::ForgedRequest => StatusCode::FORBIDDEN,
@@ -86,7 +86,8 @@ pub const fn status(code: Code) -> StatusCode {
         | C::AlreadyAnswered
         | C::IdempotencyInProgress
         | C::ChallengeUsed
-        | C::ChallengeExpired => StatusCode::CONFLICT,
+        | C::ChallengeExpired
+        | C::NoPaymentProvider => StatusCode::CONFLICT,
         C::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         C::UnsupportedMediaType | C::UnsupportedEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         C::InvalidInput | C::UnreadableDocument | C::InvalidQuote | C::IdempotencyKeyReused | C::ForbiddenAddress => {

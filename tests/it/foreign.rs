@@ -1,6 +1,9 @@
 //! Every private operation, called by an account that owns nothing of what it names (cases.md 22). An operation without a row fails, and so
 //! does a row without an operation.
 
+use diesel::{sql_query, sql_types::Uuid as SqlUuid};
+use diesel_async::RunQueryDsl;
+use rigmark::base::id::TopUpId;
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
@@ -85,6 +88,9 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/statements", "", Own),
     ("get", "/api/v1/statements.csv", "", Own),
     ("get", "/api/v1/statements.html", "", Own),
+    ("post", "/api/v1/top-ups", r#"{"amount": "50.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/top-ups", "", Own),
+    ("get", "/api/v1/top-ups/{top_up}", "", Hidden),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
@@ -143,10 +149,12 @@ impl Owned {
         let form = json!({ "model": "gpt-oss-20b", "hardware": "rtx-3090", "engine": "vllm", "quantization": "mxfp4", "context_tokens": 0,
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
+        let top_up = canceled_top_up(&stage).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
+            top_up.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -170,6 +178,7 @@ impl Owned {
             ("uploaded", uploaded),
             ("rental", rental),
             ("report", report),
+            ("top_up", top_up),
             ("model", model),
             ("document", document),
         ];
@@ -211,7 +220,7 @@ impl Owned {
                     "reports?by=@host",
                 ][..],
             ),
-            (&self.stage.renter, &["rentals", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),
+            (&self.stage.renter, &["rentals", "top-ups", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),
         ] {
             for path in paths {
                 seen.push(owner.http.get(&format!("/api/v1/{path}")).expect(200).await);
@@ -225,6 +234,15 @@ impl Owned {
             assert!(!answer.body.contains(secret.as_str()), "{row} shows {secret} to a stranger: {}", answer.body);
         }
     }
+}
+
+/// A top-up of the renter's, as another mode has left it: the sandbox makes none.
+async fn canceled_top_up(stage: &Stage) -> String {
+    let id = TopUpId::new();
+    let insert = "INSERT INTO top_ups (id, account_id, request_key, amount_micros, means, status, created_at, settled_at)
+        SELECT $1, id, 'k', 50000000, 'client', 'canceled', now(), now() FROM accounts WHERE handle = 'renter'";
+    sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
+    id.to_string()
 }
 
 fn code(answer: &Answer) -> String {

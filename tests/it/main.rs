@@ -13,6 +13,7 @@ mod schema;
 mod support;
 
 mod benchmarks;
+mod billing;
 mod boards;
 mod catalog;
 mod db;

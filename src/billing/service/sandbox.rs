@@ -1,4 +1,4 @@
-//! Use cases of billing.
+//! Play money.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,0 +1,2 @@
+DROP TABLE stripe_events;
+DROP TABLE top_ups;

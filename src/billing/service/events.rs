@@ -1,0 +1,132 @@
+//! Taking in Stripe's webhooks (money.md 20).
+//!
+//! An event is believed only as far as it names an object: that is fetched again before the transaction, so late, early and doubled events
+//! all lead to what is so now.
+
+use serde::Deserialize;
+
+use super::{
+    super::{
+        model::{Observation, Outcome, StripeEventRow},
+        queries,
+    },
+    require_stripe,
+    settle::{note_alarm, record},
+};
+use crate::{
+    base::{Code, Error, Result, id::TopUpId, money::Currency},
+    ctx::Ctx,
+    db::Tx,
+    integrations::stripe::{Stripe, StripeFault, is_signed},
+};
+
+const ID_BYTES_MAX: usize = 255;
+
+/// What is read of an event.
+#[derive(Deserialize)]
+struct Event {
+    id: String,
+    #[serde(rename = "type")]
+    event_type: String,
+    data: EventData,
+}
+
+#[derive(Deserialize)]
+struct EventData {
+    object: EventObject,
+}
+
+#[derive(Deserialize)]
+struct EventObject {
+    id: Option<String>,
+}
+
+/// Takes in one event, once. `signature` is the header, `body` the bytes as they came.
+///
+/// # Errors
+/// `invalid_signature`, `malformed_request`; `not_found` for an object that is not known (yet), `unavailable` when it cannot be fetched: then
+/// Stripe sends the event again.
+pub async fn event_take(ctx: &Ctx, signature: Option<&str>, body: &[u8]) -> Result<()> {
+    let stripe = require_stripe(ctx)?;
+    let now = ctx.clock.wall_now();
+    if !signature.is_some_and(|header| is_signed(header, body, stripe.webhook_secrets(), now)) {
+        return Err(Error::new(Code::InvalidSignature, "Stripe-Signature is missing, is not of this body, or is older than 5 minutes."));
+    }
+    let event: Event = serde_json::from_slice(body).map_err(|_| malformed())?;
+    let object = event.data.object.id.as_deref();
+    if ![Some(event.id.as_str()), Some(event.event_type.as_str()), object].into_iter().flatten().all(is_name) {
+        return Err(malformed());
+    }
+    if queries::event_is_known(&mut *ctx.db.conn().await?, &event.id).await? {
+        return Ok(());
+    }
+    let seen = look_up(ctx, stripe, &event).await?;
+    let take = async |tx: &mut Tx<'_>| {
+        let outcome = Outcome::Noted.as_str();
+        let row =
+            StripeEventRow { id: &event.id, event_type: &event.event_type, object_id: object, outcome, received_at: ctx.clock.wall_now() };
+        if !queries::event_insert(tx, &row).await? {
+            return Ok(());
+        }
+        let outcome = match &seen {
+            Some(seen) => apply(ctx, tx, seen).await?,
+            None => Outcome::Noted,
+        };
+        queries::event_set_outcome(tx, &event.id, outcome.as_str()).await
+    };
+    ctx.db.tx("stripe_event", take).await
+}
+
+fn malformed() -> Error {
+    Error::new(Code::MalformedRequest, "The body is no event of Stripe's.")
+}
+
+/// Ids go into addresses of Stripe's API, so they are held to what Stripe's ids are made of.
+fn is_name(text: &str) -> bool {
+    (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+/// The object that the event is about, as it is now. `None` for a kind of event that means nothing here.
+async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<Observation>> {
+    let is_payment = event.event_type.starts_with("payment_intent.");
+    if !is_payment && !event.event_type.starts_with("checkout.session.") {
+        return Ok(None);
+    }
+    let id = event.data.object.id.as_deref().ok_or_else(malformed)?;
+    let asked_at = ctx.clock.wall_now();
+    let fetched = async {
+        if is_payment {
+            return Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) });
+        }
+        let checkout = stripe.checkout_fetch(id).await?;
+        let payment = match &checkout.payment_id {
+            Some(id) => Some(stripe.payment_fetch(id).await?),
+            None => None,
+        };
+        Ok(Observation { asked_at, checkout: Some(checkout), payment })
+    };
+    match fetched.await {
+        Ok(seen) => Ok(Some(seen)),
+        Err(StripeFault::NotFound) => Err(Error::not_found("object at Stripe")),
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Observation) -> Result<Outcome> {
+    let named = seen.payment.as_ref().and_then(|payment| payment.row_id.as_deref());
+    let named = named.or_else(|| seen.checkout.as_ref().and_then(|checkout| checkout.row_id.as_deref()));
+    let id = named.and_then(|text| text.parse::<TopUpId>().ok());
+    let row = match id {
+        Some(id) => queries::top_up_lock(tx, id).await?,
+        None => None,
+    };
+    if let Some(mut row) = row {
+        return record(ctx, tx, &mut row, seen).await;
+    }
+    // Ours or not, money in a currency that the books do not have is for a person to look at; it will not become known by waiting.
+    if let Some(payment) = seen.payment.as_ref().filter(|payment| Currency::parse(&payment.currency).is_none()) {
+        note_alarm("other_currency", &payment.id);
+        return Ok(Outcome::Alarm);
+    }
+    Err(Error::not_found("payment"))
+}

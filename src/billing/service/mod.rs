@@ -1,0 +1,24 @@
+//! Use cases of billing.
+
+mod events;
+mod sandbox;
+mod settle;
+mod top_ups;
+
+pub use events::event_take;
+pub use sandbox::{SandboxCreditRequest, SandboxCreditView, require_sandbox, sandbox_credit};
+pub use settle::ask_due;
+pub use top_ups::{Begun, ListFilter, top_up_begin, top_up_fetch, top_up_list, top_up_record};
+
+use crate::{
+    base::{Code, Error, Result},
+    ctx::Ctx,
+    integrations::stripe::Stripe,
+};
+
+/// # Errors
+/// `no_payment_provider` in the sandbox.
+fn require_stripe(ctx: &Ctx) -> Result<&Stripe> {
+    let detail = "This is a sandbox, which takes no payments: POST /api/v1/sandbox/credits adds play money.";
+    ctx.stripe.as_ref().ok_or_else(|| Error::new(Code::NoPaymentProvider, detail))
+}

@@ -1,0 +1,64 @@
+//! What a process needs to know of Stripe; all of it or none.
+
+use std::time::Duration;
+
+use url::{Host, Url};
+
+use super::{Mode, wrong};
+use crate::base::{Result, secret::Secret};
+
+/// How Stripe is reached, and how its webhooks are known.
+#[derive(Debug, Clone)]
+pub struct StripeConfig {
+    pub secret_key: Secret<String>,
+    /// Any of them may have signed a webhook.
+    pub webhook_secrets: Vec<Secret<String>>,
+    /// Without a trailing slash. None: Stripe's own.
+    pub api_base: Option<String>,
+    /// How long one request may take.
+    pub attempt_timeout: Duration,
+    /// How often a request is sent before its outcome counts as unknown.
+    pub attempts_max: u32,
+}
+
+impl StripeConfig {
+    pub fn new(secret_key: Secret<String>, webhook_secrets: Vec<Secret<String>>, api_base: Option<String>) -> Self {
+        Self { secret_key, webhook_secrets, api_base, attempt_timeout: Duration::from_secs(10), attempts_max: 3 }
+    }
+}
+
+pub(super) fn read(mode: Mode, key: Option<String>, webhook: Option<String>, api_base: Option<String>) -> Result<Option<StripeConfig>> {
+    let Some(key) = key.filter(|_| !mode.is_sandbox()) else { return Ok(None) };
+    let webhook = webhook.unwrap_or_default();
+    let secrets: Vec<Secret<String>> =
+        webhook.split(',').map(str::trim).filter(|text| !text.is_empty()).map(|text| Secret::new(text.to_owned())).collect();
+    if secrets.is_empty() {
+        return Err(wrong("STRIPE_WEBHOOK_SECRET is required outside the sandbox."));
+    }
+    if secrets.iter().any(|secret| !secret.expose().starts_with("whsec_")) {
+        return Err(wrong("STRIPE_WEBHOOK_SECRET must start with whsec_."));
+    }
+    let api_base = api_base.filter(|text| !text.is_empty());
+    if let Some(base) = &api_base {
+        check_base(mode, base)?;
+    }
+    Ok(Some(StripeConfig::new(Secret::new(key), secrets, api_base.map(|base| base.trim_end_matches('/').to_owned()))))
+}
+
+/// The key goes there with every request.
+fn check_base(mode: Mode, base: &str) -> Result<()> {
+    let url = Url::parse(base).map_err(|_| wrong("STRIPE_API_BASE must be an address."))?;
+    let loopback = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    if mode == Mode::Live && url.host_str() != Some("api.stripe.com") {
+        return Err(wrong("STRIPE_API_BASE must not be set in live mode."));
+    }
+    if url.scheme() == "https" || (url.scheme() == "http" && loopback) {
+        return Ok(());
+    }
+    Err(wrong("STRIPE_API_BASE must be an https address, or an http one on loopback."))
+}
