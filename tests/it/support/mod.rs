@@ -14,6 +14,8 @@ mod redis;
 pub mod renting;
 pub mod scripted;
 mod selftest;
+#[path = "../../../examples/stripe_double/double/mod.rs"]
+pub mod stripe_double;
 mod temp;
 mod wait;
 
