@@ -14,7 +14,9 @@ const CLEARING_SECONDS: i64 = 2 * DAY_SECONDS;
 /// Money that moves on the acting account; `fee` is part of `amount`. Returns the id.
 pub fn book(world: &mut World, kind: &str, amount: i64, fee: i64, source: &Value) -> Value {
     let mut entry = world.blank("balance_transaction", "txn");
-    let waits = matches!(kind, "charge" | "payment");
+    // `pm_card_bypassPending` is available at once, and so is what a transfer brings.
+    let method = source["payment_method"].as_str().and_then(|method| world.cards.get(method));
+    let waits = kind == "charge" && method.is_none_or(|card| card.name != "bypassPending");
     entry["type"] = json!(kind);
     entry["reporting_category"] = json!(match kind {
         "payment" => "charge",

@@ -18,6 +18,12 @@ pub struct Call {
 }
 
 impl Call {
+    /// What one of our own pages does with these parameters.
+    pub fn of_page(params: Value) -> Self {
+        let text = String::new;
+        Self { method: text(), path: text(), params, account: None, idempotency_key: None, request_id: text() }
+    }
+
     /// Refuses what the route does not know, as Stripe does: a misspelt parameter is a fault and not a default.
     pub fn only(&self, known: &[&str]) -> Answer<()> {
         let names = self.params.as_object().into_iter().flat_map(Map::keys);

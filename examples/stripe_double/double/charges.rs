@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::cards::{Card, Conduct};
 use super::world::World;
-use super::{balance, disputes};
+use super::{balance, disputes, transfers};
 
 /// A charge for `payment`; `declined` is code and decline code.
 pub fn new(world: &mut World, payment: &Value, declined: Option<(&str, &str)>, only_held: bool) -> Value {
@@ -73,6 +73,7 @@ pub fn capture(world: &mut World, payment: &Value, amount: i64) -> Value {
 
 /// What some test cards do once they were charged.
 pub fn afterwards(world: &mut World, charge: &Value) {
+    transfers::share(world, charge);
     let method = charge["payment_method"].as_str().unwrap_or_default();
     if let Some(Conduct::Disputes(reason)) = world.cards.get(method).map(|card| card.conduct) {
         disputes::open(world, charge.clone(), reason, None);

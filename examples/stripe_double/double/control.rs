@@ -9,28 +9,30 @@ use super::refusal::{Answer, Refusal};
 use super::server::{Outcome, refused};
 use super::webhooks::{self, Release};
 use super::world::World;
-use super::{Shared, disputes, faults, pages, payments, refunds};
+use super::{Shared, checkout, connect, disputes, faults, pages, payments, payouts, refunds, setup};
 
-pub const HELP: &str = "\
-POST   /_double/faults                  {\"kind\": \"status\" | \"drop_before\" | \"drop_after\" | \"delay_before\" | \"delay_after\",
-                                         \"status\": 500, \"delay_ms\": 0, \"times\": 1, \"method\": \"POST\", \"path\": \"/v1/refunds\", \"kept\": false}
+pub const HELP: &str = r#"POST   /_double/faults                  {"kind": "status" | "drop_before" | "drop_after" | "delay_before" | "delay_after",
+                                         "status": 500, "delay_ms": 0, "times": 1, "method": "POST", "path": "/v1/refunds", "kept": false}
 DELETE /_double/faults                  no more of them
 GET    /_double/calls                   every request to /v1 so far; DELETE forgets them
-GET    /_double/clock                   {\"now\"}; POST {\"advance_seconds\": 86400} moves it, and does what falls due
+GET    /_double/clock                   {"now"}; POST {"advance_seconds": 86400} moves it, and does what falls due
 GET    /_double/webhooks                what was not delivered yet, and every delivery
-POST   /_double/webhooks                {\"mode\": \"hold\" | \"auto\", \"delay_ms\": 0, \"endpoint\": URL, \"secret\": \"whsec_…\"}
-POST   /_double/webhooks/release        {\"events\": [ids or types], \"reverse\": false, \"copies\": 1, \"parallel\": 1, \"age_seconds\": 0,
-                                         \"signature\": \"right\" | \"wrong\" | \"missing\" | \"untimed\" | \"reserialized\",
-                                         \"patch\": {\"/data/object/currency\": \"eur\"}}: delivers and gives the statuses
-POST   /_double/payments                {\"wait\": true}: confirmed payments stay `processing`
-POST   /_double/payment_intents/{id}    {\"outcome\": \"succeeded\" | \"failed\"}: ends `processing` or `requires_action`
-POST   /_double/refunds                 {\"wait\": true}: new refunds stay `pending`
-POST   /_double/refunds/{id}            {\"status\": \"succeeded\" | \"failed\" | \"canceled\", \"failure_reason\": \"unknown\"}
-POST   /_double/disputes                {\"charge\" or \"payment_intent\": id, \"reason\": \"fraudulent\", \"amount\": cents}
-POST   /_double/disputes/{id}           {\"status\": \"won\" | \"lost\" | \"warning_closed\"}
-GET    /_double/authenticate/{pi_…}     the page of the customer's bank
+POST   /_double/webhooks                {"mode": "hold" | "auto", "delay_ms": 0, "endpoint": URL, "secret": "whsec_…"}
+POST   /_double/webhooks/release        {"events": [ids or types], "reverse": false, "copies": 1, "parallel": 1, "age_seconds": 0,
+                                         "signature": "right" | "wrong" | "missing" | "untimed" | "reserialized",
+                                         "patch": {"/data/object/currency": "eur"}}: delivers and gives the statuses
+POST   /_double/payments                {"wait": true}: confirmed payments stay `processing`
+POST   /_double/payment_intents/{id}    {"outcome": "succeeded" | "failed"}: ends `processing` or `requires_action`
+POST   /_double/refunds                 {"wait": true}: new refunds stay `pending`
+POST   /_double/refunds/{id}            {"status": "succeeded" | "failed" | "canceled", "failure_reason": "unknown"}
+POST   /_double/disputes                {"charge" or "payment_intent": id, "reason": "fraudulent", "amount": cents}
+POST   /_double/disputes/{id}           {"status": "won" | "lost" | "warning_closed"}
+POST   /_double/checkout/{cs_…}         {"card": number or name, "email": …}: completes the session; the page is at GET
+POST   /_double/accounts/{acct_…}       {"outcome": "complete" | "restrict" | "dead_bank" | "reject"}
+POST   /_double/payouts/{id}            {"status": "paid" | "failed" | "canceled", "failure_code": "account_closed"}
+Pages: /_double/checkout/{cs_…}, /_double/authenticate/{pi_… or seti_…}, /_double/portal/{bps_…}, /_double/onboard/{acct_…}
 Add ?account=acct_… to act as a connected account.
-";
+"#;
 
 pub async fn handle(shared: &Arc<Shared>, method: &str, target: &str, body: &[u8]) -> Outcome {
     let (path, account) = match target.split_once("?account=") {
@@ -102,6 +104,9 @@ pub fn act(world: &mut World, method: &str, steps: &[&str], body: &Value) -> Ans
         }
         ("POST", ["payment_intents", id]) => {
             let succeeds = wants("outcome")? == "succeeded";
+            if id.starts_with("seti_") {
+                return setup::authenticate(world, id, succeeds);
+            }
             let asks = world.get("payment_intent", id)?["status"] == "requires_action";
             if asks { payments::authenticate(world, id, succeeds) } else { payments::settle(world, id, succeeds) }
         }
@@ -110,6 +115,12 @@ pub fn act(world: &mut World, method: &str, steps: &[&str], body: &Value) -> Ans
             Ok(body.clone())
         }
         ("POST", ["refunds", id]) => refunds::end(world, id, wants("status")?, body["failure_reason"].as_str()),
+        ("POST", ["checkout", id]) => {
+            let card = wants("card").and_then(pages::card)?;
+            checkout::complete(world, id, card, body["email"].as_str())
+        }
+        ("POST", ["accounts", id]) => connect::set(world, id, wants("outcome")?),
+        ("POST", ["payouts", id]) => payouts::end(world, id, wants("status")?, body["failure_code"].as_str()),
         ("POST", ["disputes"]) => disputes::demand(world, body),
         ("POST", ["disputes", id]) => disputes::end(world, id, wants("status")?),
         _ => Err(Refusal { status: 404, ..Refusal::invalid("No such control. GET /_double lists them.", None) }),

@@ -9,7 +9,10 @@
 mod balance;
 mod call;
 mod cards;
+mod catalog;
+mod changes;
 mod charges;
+mod checkout;
 mod clock;
 mod connect;
 mod control;
@@ -19,14 +22,20 @@ mod expand;
 mod faults;
 mod form;
 mod idempotency;
+mod invoices;
 mod lists;
 mod pages;
 mod payments;
+mod payouts;
+mod portal;
 mod refunds;
 mod refusal;
 mod routes;
 mod server;
+mod setup;
 mod shapes;
+mod subscriptions;
+mod transfers;
 mod webhooks;
 mod world;
 
@@ -176,6 +185,9 @@ fn advance(world: &mut World, seconds: i64) {
     for owner in world.owners() {
         world.acting = owner;
         balance::clear(world);
+        checkout::tick(world);
+        subscriptions::tick(world);
+        payouts::tick(world);
     }
     world.acting = None;
 }

@@ -6,7 +6,7 @@ use super::call::Call;
 use super::cards::Conduct;
 use super::refusal::{Answer, Refusal};
 use super::world::World;
-use super::{charges, customers};
+use super::{charges, checkout, customers, invoices};
 
 const FIELDS: [&str; 22] = [
     "amount",
@@ -142,31 +142,73 @@ pub fn confirm_route(world: &mut World, call: &Call, id: &str) -> Answer {
     if !status_is(&payment, &["requires_payment_method", "requires_confirmation", "requires_action"]) {
         return Err(unexpected(&payment, "confirm"));
     }
-    confirm(world, call, payment)
+    let confirmed = confirm(world, call, payment)?;
+    invoices::follow(world, &confirmed);
+    Ok(confirmed)
 }
 
 fn confirm(world: &mut World, call: &Call, mut payment: Value) -> Answer {
     take_method(world, call, &mut payment)?;
     call.copy(&mut payment, &["receipt_email", "setup_future_usage"]);
+    let how = How {
+        off_session: call.text("off_session").is_some_and(|text| text != "false"),
+        error_on_action: call.flag("error_on_requires_action")? == Some(true),
+        return_url: call.text("return_url"),
+        bank_says_yes: false,
+    };
+    run(world, payment, &how)
+}
+
+/// What a confirmation says beyond the payment itself.
+#[derive(Default)]
+pub struct How<'a> {
+    pub off_session: bool,
+    pub error_on_action: bool,
+    pub return_url: Option<&'a str>,
+    /// The customer has authenticated already, on the page.
+    pub bank_says_yes: bool,
+}
+
+/// A payment that the double makes by itself, for an invoice or a Checkout session.
+pub fn make(world: &mut World, of: &Value, method: &Value) -> Value {
+    let mut payment = world.blank("payment_intent", "pi");
+    let secret = super::world::letters(&format!("secret {}", payment["id"]), 25);
+    payment["client_secret"] = json!(format!("{}_secret_{secret}", payment["id"].as_str().unwrap_or_default()));
+    for (name, value) in of.as_object().into_iter().flatten() {
+        payment[name.as_str()] = value.clone();
+    }
+    payment["payment_method"] = method.clone();
+    payment["status"] = json!(if method.is_null() { "requires_payment_method" } else { "requires_confirmation" });
+    world.put(&payment);
+    world.emit("payment_intent.created", &payment);
+    payment
+}
+
+/// Does what the card does.
+pub fn run(world: &mut World, payment: Value, how: &How<'_>) -> Answer {
     let Some(method) = payment["payment_method"].as_str().map(str::to_owned) else {
         let message = "You cannot confirm this PaymentIntent because it's missing a payment method. You can either update the PaymentIntent with a payment method and then confirm it again, or confirm it again directly with a payment method or ConfirmationToken.";
         return Err(Refusal::coded("payment_intent_unexpected_state", message, None).with("payment_intent", payment));
     };
-    let off_session = call.text("off_session").is_some_and(|text| text != "false");
     let conduct = world.cards.get(&method).map_or(Conduct::Pays, |card| card.conduct);
-    let asks = match conduct {
-        Conduct::AsksAlways => true,
-        Conduct::AsksUntilSetUp => !(off_session && world.set_up.contains(&method)),
-        _ => false,
-    };
+    let asks = !how.bank_says_yes && asks(world, conduct, &method, how.off_session);
     match conduct {
         Conduct::Declines(code, decline_code) => refuse(world, payment, code, decline_code),
         Conduct::DeclinesLater => refuse(world, payment, "card_declined", "generic_decline"),
-        _ if asks && off_session => refuse(world, payment, "authentication_required", "authentication_required"),
-        _ if asks && call.flag("error_on_requires_action")? == Some(true) => refuse(world, payment, "authentication_required", ""),
-        _ if asks => Ok(ask(world, payment, call.text("return_url"))),
+        _ if asks && how.off_session => refuse(world, payment, "authentication_required", "authentication_required"),
+        _ if asks && how.error_on_action => refuse(world, payment, "authentication_required", ""),
+        _ if asks => Ok(ask(world, payment, how.return_url)),
         _ if world.payments_wait => Ok(wait(world, payment)),
         _ => Ok(succeed(world, payment)),
+    }
+}
+
+/// Whether the bank wants to hear from its customer.
+pub fn asks(world: &World, conduct: Conduct, method: &str, off_session: bool) -> bool {
+    match conduct {
+        Conduct::AsksAlways => true,
+        Conduct::AsksUntilSetUp => !(off_session && world.set_up.contains(method)),
+        _ => false,
     }
 }
 
@@ -250,11 +292,7 @@ pub fn authenticate(world: &mut World, id: &str, passes: bool) -> Answer {
     if payment["status"] != "requires_action" {
         return Err(unexpected(&payment, "authenticate"));
     }
-    if passes {
-        return Ok(succeed(world, payment));
-    }
-    let _declined = refuse(world, payment, "payment_intent_authentication_failure", "");
-    world.get("payment_intent", id)
+    end(world, payment, passes, "payment_intent_authentication_failure", "")
 }
 
 /// Ends `processing`.
@@ -263,11 +301,22 @@ pub fn settle(world: &mut World, id: &str, succeeds: bool) -> Answer {
     if payment["status"] != "processing" {
         return Err(unexpected(&payment, "settle"));
     }
+    end(world, payment, succeeds, "card_declined", "generic_decline")
+}
+
+/// The end of a payment that nobody waits for, and what hangs on it.
+fn end(world: &mut World, payment: Value, succeeds: bool, code: &str, decline_code: &str) -> Answer {
+    let id = payment["id"].as_str().unwrap_or_default().to_owned();
     if succeeds {
-        return Ok(succeed(world, payment));
+        succeed(world, payment);
+    } else {
+        // The error is for a caller who waits; here it stays in `last_payment_error`.
+        let _declined = refuse(world, payment, code, decline_code);
     }
-    let _declined = refuse(world, payment, "card_declined", "generic_decline");
-    world.get("payment_intent", id)
+    let payment = world.get("payment_intent", &id)?;
+    checkout::follow(world, &payment);
+    invoices::follow(world, &payment);
+    Ok(payment)
 }
 
 pub fn capture(world: &mut World, call: &Call, id: &str) -> Answer {

@@ -6,7 +6,7 @@ use super::call::Call;
 use super::cards::Conduct;
 use super::refusal::{Answer, Refusal};
 use super::world::World;
-use super::{balance, connect};
+use super::{balance, transfers};
 
 pub fn create(world: &mut World, call: &Call) -> Answer {
     let known =
@@ -33,7 +33,7 @@ pub fn create(world: &mut World, call: &Call) -> Answer {
         refund["pending_reason"] = json!("processing");
     }
     if call.flag("reverse_transfer")? == Some(true) {
-        connect::reverse_for_refund(world, &charge, &mut refund, amount)?;
+        transfers::reverse_for_refund(world, &charge, &mut refund, amount)?;
     }
     refund["balance_transaction"] = balance::book(world, "refund", -amount, 0, &refund);
     charge["amount_refunded"] = json!(refunded + amount);

@@ -39,6 +39,8 @@ pub struct World {
     pub calls: Vec<Value>,
     /// Payment methods that were set up for use without their owner.
     pub set_up: BTreeSet<String>,
+    /// What belongs to an object and is not shown in it: lines of a session, prorations of a subscription.
+    pub beside: BTreeMap<String, Value>,
     /// New refunds stay `pending` until `/_double/refunds/{id}` ends them.
     pub refunds_wait: bool,
     /// Confirmed payments stay `processing` until `/_double/payment_intents/{id}` settles them.
