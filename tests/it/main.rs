@@ -27,4 +27,5 @@ mod pages;
 mod remeasure;
 mod rentals;
 mod review;
+mod stripe;
 mod web;
