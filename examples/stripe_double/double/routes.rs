@@ -118,7 +118,7 @@ const LISTED: [(&str, &str, &[&str]); 16] = [
     ("customers", "customer", &["email"]),
     ("payment_methods", "payment_method", &["customer", "type"]),
     ("balance_transactions", "balance_transaction", &["type", "source", "currency", "payout"]),
-    ("events", "event", &["type"]),
+    ("events", "event", &["type", "types"]),
     ("disputes", "dispute", &["charge", "payment_intent"]),
     ("setup_intents", "setup_intent", &["customer", "payment_method"]),
     ("products", "product", &["active"]),

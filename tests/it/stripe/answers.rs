@@ -73,7 +73,7 @@ async fn a_refund_that_fails_gives_the_money_back() {
     assert_eq!(refund["status"], "pending");
     let path = format!("refunds/{}", text(&refund["id"]));
     let failed = stripe.double.control("POST", &path, &json!({ "status": "failed" })).unwrap();
-    assert_eq!(failed["failure_balance_transaction"].is_string(), true);
+    assert!(failed["failure_balance_transaction"].is_string());
     assert!(stripe.double.control("POST", &path, &json!({ "status": "failed" })).is_err());
     let charge = stripe.get(&format!("/v1/charges/{}", text(&paid["latest_charge"]))).await;
     assert_eq!((&charge["amount_refunded"], &charge["refunded"]), (&json!(0), &json!(false)));

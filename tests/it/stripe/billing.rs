@@ -129,6 +129,8 @@ async fn cancelling_takes_effect_at_the_end_and_can_be_taken_back() {
     assert_eq!(again(&stripe, &subscription).await["status"], "active");
     stripe.double.advance(22 * DAY_SECONDS);
     assert_eq!(again(&stripe, &subscription).await["status"], "canceled");
+    assert_eq!(stripe.get("/v1/subscriptions").await["data"], json!([]));
+    assert_eq!(stripe.get("/v1/subscriptions?status=all").await["data"].as_array().unwrap().len(), 1);
     assert_eq!(stripe.events().last().map(String::as_str), Some("customer.subscription.deleted"));
 }
 

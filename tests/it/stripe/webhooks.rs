@@ -62,6 +62,21 @@ async fn held_events_go_out_as_told() {
 }
 
 #[tokio::test]
+async fn events_can_go_to_several_endpoints_at_once() {
+    let (one, two) = (Receiver::start().await, Receiver::start().await);
+    let stripe = Stripe::with_webhook(Some(one.url.clone()));
+    stripe.double.hold_webhooks();
+    stripe.pay(1000, "pm_card_visa").await;
+    let endpoints = vec![one.url.clone(), two.url.clone()];
+    let sent = stripe.double.release(&Release { endpoints, copies: 2, parallel: 4, ..Release::default() }).await.unwrap();
+    let mut types = (one.types(), two.types());
+    types.0.sort();
+    types.1.sort();
+    assert_eq!((sent.len(), types.0.len()), (6, 3));
+    assert_eq!(types.0, types.1);
+}
+
+#[tokio::test]
 async fn deliveries_can_be_broken_in_every_way_an_endpoint_must_refuse() {
     let receiver = Receiver::start().await;
     let stripe = Stripe::with_webhook(Some(receiver.url.clone()));
