@@ -28,4 +28,5 @@ mod pages;
 mod remeasure;
 mod rentals;
 mod review;
+mod stripe;
 mod web;

@@ -99,8 +99,7 @@ pub fn make_price(world: &mut World, call: &Call) -> Answer {
         let interval = call.one_of("recurring/interval", &["day", "week", "month", "year"])?;
         let count = call.amount("recurring/interval_count")?.unwrap_or(1);
         price["type"] = json!("recurring");
-        price["recurring"] =
-            json!({ "interval": interval, "interval_count": count, "meter": null, "trial_period_days": null, "usage_type": "licensed" });
+        price["recurring"] = json!({ "interval": interval, "interval_count": count, "meter": null, "usage_type": "licensed" });
     }
     world.put(&price);
     Ok(price)

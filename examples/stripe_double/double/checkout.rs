@@ -123,9 +123,9 @@ fn lines(world: &mut World, call: &Call, session: &Value) -> Answer<Vec<Value>> 
     Ok(lines)
 }
 
-pub fn line_items(world: &World, session: &str) -> Answer {
+pub fn line_items(world: &World, session: &str) -> Value {
     let lines = world.beside.get(session).and_then(|beside| beside["lines"].as_array()).cloned().unwrap_or_default();
-    Ok(shapes::list(&format!("/v1/checkout/sessions/{session}/line_items"), lines))
+    shapes::list(&format!("/v1/checkout/sessions/{session}/line_items"), lines)
 }
 
 pub fn update(world: &mut World, call: &Call, id: &str) -> Answer {

@@ -18,7 +18,8 @@ GET    /_double/calls                   every request to /v1 so far; DELETE forg
 GET    /_double/clock                   {"now"}; POST {"advance_seconds": 86400} moves it, and does what falls due
 GET    /_double/webhooks                what was not delivered yet, and every delivery
 POST   /_double/webhooks                {"mode": "hold" | "auto", "delay_ms": 0, "endpoint": URL, "secret": "whsec_…"}
-POST   /_double/webhooks/release        {"events": [ids or types], "reverse": false, "copies": 1, "parallel": 1, "age_seconds": 0,
+POST   /_double/webhooks/release        {"events": [ids or types], "reverse": false, "copies": 1, "parallel": 1,
+                                         "endpoints": [URLs in turn, if not the usual one], "age_seconds": 0,
                                          "signature": "right" | "wrong" | "missing" | "untimed" | "reserialized",
                                          "patch": {"/data/object/currency": "eur"}}: delivers and gives the statuses
 POST   /_double/payments                {"wait": true}: confirmed payments stay `processing`

@@ -24,7 +24,7 @@ pub fn open(world: &mut World, mut charge: Value, reason: &str, amount: Option<i
     dispute["is_charge_refundable"] = json!(inquiry);
     dispute["evidence_details"]["due_by"] = json!(world.now() + ANSWER_WITHIN_SECONDS);
     dispute["evidence_details"]["submission_count"] = json!(0);
-    let network = json!({ "brand": "visa", "case_type": if inquiry { "inquiry" } else { "chargeback" }, "network_reason_code": "10.4" });
+    let network = json!({ "brand": "visa", "case_type": if inquiry { "inquiry" } else { "chargeback" }, "network": "visa", "network_reason_code": "10.4" });
     dispute["payment_method_details"] = json!({ "type": "card", "card": network });
     if !inquiry {
         charge["disputed"] = json!(true);

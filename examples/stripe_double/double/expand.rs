@@ -25,6 +25,10 @@ fn walk(world: &World, value: &mut Value, steps: &[&str]) {
         return;
     }
     let [first, rest @ ..] = steps else { return };
+    if *first == "line_items" && value["object"] == "checkout.session" {
+        // Sent only when asked for.
+        value["line_items"] = super::checkout::line_items(world, value["id"].as_str().unwrap_or_default());
+    }
     let Some(member) = value.get_mut(*first) else { return };
     if let Some(object) = member.as_str().and_then(|id| world.find(id)) {
         *member = object;

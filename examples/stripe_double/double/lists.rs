@@ -14,10 +14,15 @@ pub fn list(world: &World, call: &Call, kind: &str, filters: &[&str]) -> Answer 
     let mut all = world.all(kind);
     all.retain(|object| object["deleted"] != true);
     for filter in filters {
-        if let Some(wanted) = call.text(filter) {
+        if let Some(wanted) = call.text(filter).filter(|wanted| *wanted != "all") {
             all.retain(|object| matches_text(&object[*filter], wanted));
         }
     }
+    if kind == "subscription" && call.text("status").is_none() {
+        all.retain(|object| object["status"] != "canceled");
+    }
+    let types = call.texts("types");
+    all.retain(|object| types.is_empty() || types.iter().any(|kind| object["type"] == kind.as_str()));
     within(call, &mut all)?;
     page(call, all)
 }

@@ -8,7 +8,7 @@ use super::refusal::{Answer, Refusal};
 use super::world::World;
 use super::{charges, checkout, customers, invoices};
 
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 25] = [
     "amount",
     "currency",
     "customer",
@@ -31,6 +31,9 @@ const FIELDS: [&str; 22] = [
     "application_fee_amount",
     "on_behalf_of",
     "error_on_requires_action",
+    "payment_method_options",
+    "confirmation_method",
+    "use_stripe_sdk",
 ];
 const USD_CENTS_MIN: i64 = 50;
 const AMOUNT_MAX: i64 = 99_999_999;

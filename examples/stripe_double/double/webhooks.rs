@@ -100,6 +100,8 @@ pub struct Release {
     pub copies: usize,
     /// How many are under way at once.
     pub parallel: usize,
+    /// Where to, in turn; empty: to the webhook endpoint.
+    pub endpoints: Vec<String>,
     /// How old the signature's time is.
     pub age_seconds: i64,
     pub signature: Signature,
@@ -114,6 +116,7 @@ impl Default for Release {
             reverse: false,
             copies: 1,
             parallel: 1,
+            endpoints: Vec::new(),
             age_seconds: 0,
             signature: Signature::Right,
             patch: std::collections::BTreeMap::new(),
@@ -126,8 +129,9 @@ pub async fn release(shared: &Arc<Shared>, how: &Release) -> Result<Vec<Value>, 
     let events = chosen(shared, how)?;
     let copies = how.copies.max(1);
     let all = events.into_iter().flat_map(|event| std::iter::repeat_n(event, copies));
-    let sent = futures::stream::iter(all).map(|event| async move {
-        let status = send(shared, &event, how).await;
+    let sent = futures::stream::iter(all.enumerate()).map(|(at, event)| async move {
+        let endpoint = how.endpoints.get(at % how.endpoints.len().max(1)).cloned();
+        let status = send(shared, &event, how, endpoint).await;
         json!({ "event": event["id"], "type": event["type"], "status": status })
     });
     Ok(sent.buffered(how.parallel.max(1)).collect().await)
@@ -166,12 +170,12 @@ pub fn signature(secret: &str, at: i64, body: &str) -> String {
     format!("t={at},v1={}", data_encoding::HEXLOWER.encode(&mac.finalize().into_bytes()))
 }
 
-async fn send(shared: &Arc<Shared>, event: &Value, how: &Release) -> u16 {
+async fn send(shared: &Arc<Shared>, event: &Value, how: &Release, elsewhere: Option<String>) -> u16 {
     let (endpoint, secret, at) = {
         let world = shared.lock();
         (world.outbox.endpoint.clone(), world.outbox.secret.clone(), world.now() - how.age_seconds)
     };
-    let Some(endpoint) = endpoint else { return 0 };
+    let Some(endpoint) = elsewhere.or(endpoint) else { return 0 };
     let signed = body_of(event);
     let header = match how.signature {
         Signature::Wrong => Some(signature("whsec_another", at, &signed)),
@@ -225,7 +229,7 @@ async fn deliver(shared: &Arc<Shared>, waiting: Waiting) {
         world.event(&waiting.event)
     };
     let Some(event) = event else { return };
-    let status = send(shared, &event, &Release::default()).await;
+    let status = send(shared, &event, &Release::default(), None).await;
     let attempts = waiting.attempts + 1;
     let mut world = shared.lock();
     if !(200..300).contains(&status) && attempts < ATTEMPTS_MAX && !world.outbox.held {

@@ -125,6 +125,13 @@ impl World {
         mine.into_iter().map(|stored| stored.value.clone()).collect()
     }
 
+    /// Every object of every account, oldest first.
+    pub fn everything(&self) -> Vec<Value> {
+        let mut all: Vec<&Stored> = self.objects.values().collect();
+        all.sort_by_key(|stored| stored.order);
+        all.into_iter().map(|stored| stored.value.clone()).collect()
+    }
+
     /// The accounts that own objects; for what the clock does to all of them.
     pub fn owners(&self) -> Vec<Option<String>> {
         let owners: BTreeSet<_> = self.objects.values().map(|stored| stored.account.clone()).collect();

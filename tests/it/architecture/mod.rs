@@ -244,6 +244,26 @@ fn tests_are_held_to_the_same_size_and_say_what_they_are() {
     assert!(tests.len() > 10 && faulty.is_empty(), "too long, or without `//!`: {faulty:?}");
 }
 
+/// Programs under `examples` are no tests: they do not panic on purpose either, and read one clock of their own.
+#[test]
+fn examples_are_held_to_the_rules_of_programs() {
+    let examples = source::all("examples");
+    let faults = examples.iter().flat_map(|source| {
+        let mut faults = panic_faults(source);
+        if source.lines > FILE_LINES_MAX || !source.begins_with_doc {
+            faults.push(format!("{} lines, at most {FILE_LINES_MAX}; begins with `//!`: {}", source.lines, source.begins_with_doc));
+        }
+        let long = source.functions().into_iter().filter(|function| function.lines > FUNCTION_LINES_MAX);
+        faults.extend(long.map(|function| format!("`{}` has {} lines, at most {FUNCTION_LINES_MAX}", function.name, function.lines)));
+        if !source.path.ends_with("/clock.rs") {
+            faults.extend(["Utc::now", "SystemTime::now"].iter().flat_map(|call| source.finds(call)));
+        }
+        faults.into_iter().map(|what| format!("{}: {what}", source.path)).collect::<Vec<_>>()
+    });
+    let faults: Vec<String> = faults.collect();
+    assert!(examples.len() > 10 && faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
 /// Folders have a `mod.rs`; a file beside a folder of its name would be a second home for one module.
 #[test]
 fn folders_have_a_mod_rs() {

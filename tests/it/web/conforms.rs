@@ -1,4 +1,4 @@
-//! Whether a value is what a schema of our OpenAPI document says: the parts of JSON Schema that the document uses, and no others.
+//! Whether a value is what a schema of our OpenAPI document, or of Stripe's, says: the parts of JSON Schema that they use, and no others.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub fn conforms(document: &Value, schema: &Value, value: &Value) -> Vec<String> 
     faults
 }
 
-const KNOWN: [&str; 28] = [
+const KNOWN: [&str; 29] = [
     "$ref",
     "type",
     "enum",
@@ -28,6 +28,7 @@ const KNOWN: [&str; 28] = [
     "maxItems",
     "uniqueItems",
     "oneOf",
+    "anyOf",
     "allOf",
     "description",
     "example",
@@ -77,6 +78,11 @@ fn look(document: &Value, schema: &Value, value: &Value, at: &str, faults: &mut 
     }
     for part in schema["allOf"].as_array().into_iter().flatten() {
         look(document, part, value, at, faults);
+    }
+    if let Some(choices) = schema["anyOf"].as_array()
+        && !choices.iter().any(|choice| conforms(document, choice, value).is_empty())
+    {
+        faults.push(format!("{at}: {value} fits none of {} choices", choices.len()));
     }
     if let Some(choices) = schema["oneOf"].as_array() {
         let fits = choices.iter().filter(|choice| conforms(document, choice, value).is_empty()).count();

@@ -2,7 +2,7 @@
 
 mod body;
 mod client;
-mod conforms;
+pub mod conforms;
 mod edge;
 mod idempotency;
 mod inputs;
