@@ -7,12 +7,15 @@ use super::{
     assess::TOOL_NAME,
     boards::Metric,
     checks::{CHECKS, CheckInfo, EXACT_SINCE, KNOWN_MINOR_MAX, Severity},
-    document::{CELLS_MAX, PACKED_BYTES_MAX, UNPACKED_BYTES_MAX},
+    document::CELLS_MAX,
     matrix::CellStatus,
     remeasure::FASTER_FACTOR_MAX,
     verdict::RULES_VERSION,
 };
-use crate::ctx::Ctx;
+use crate::{
+    ctx::Ctx,
+    web::body::{PACKED_BYTES_MAX, RUN_BYTES_MAX},
+};
 
 /// The methods of this deployment.
 #[derive(Debug, Serialize, ToSchema)]
@@ -111,7 +114,7 @@ pub fn methods(ctx: &Ctx) -> Methods {
         rules_version: RULES_VERSION,
         suites: suites(),
         tools: tools(),
-        documents: DocumentLimits { packed_bytes_max: PACKED_BYTES_MAX, unpacked_bytes_max: UNPACKED_BYTES_MAX, cells_max: CELLS_MAX },
+        documents: DocumentLimits { packed_bytes_max: PACKED_BYTES_MAX, unpacked_bytes_max: RUN_BYTES_MAX, cells_max: CELLS_MAX },
         checks: CHECKS.iter().map(|check| MethodCheck { check: *check, severities: severities(check) }).collect(),
         remeasuring: Remeasuring {
             time_between_tokens_percent: tunables.remeasure_time_between_tokens_percent,

@@ -14,6 +14,7 @@ const RESUMES_SINCE: (u32, u32, u32) = (0, 4, 29);
 pub(crate) const KNOWN_MINOR_MAX: u32 = 8;
 const PLAUSIBLE_MAJOR_MAX: u32 = 2;
 const PLAUSIBLE_PART_MAX: u32 = 200;
+const PRE_RELEASES: [&str; 7] = ["dev", "rc", "post", "a", "b", "alpha", "beta"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -84,9 +85,18 @@ impl Era {
     }
 }
 
+/// Numbers and points, and at most the name of a pre-release: nothing that somebody made up.
+fn is_well_formed(text: &str) -> bool {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (core, suffix) = text.split_at(end);
+    let name = suffix.trim_start_matches(['-', '+']).trim_end_matches(|c: char| c.is_ascii_digit());
+    !core.is_empty() && (suffix.is_empty() || PRE_RELEASES.contains(&name))
+}
+
 /// Whether a version string can be one of this tool at all.
 pub(crate) fn is_plausible(version: &Version) -> bool {
-    version.parts.is_some_and(|(major, minor, patch)| {
-        major <= PLAUSIBLE_MAJOR_MAX && minor <= PLAUSIBLE_PART_MAX && patch <= PLAUSIBLE_PART_MAX && (major, minor, patch) != (0, 0, 0)
-    })
+    is_well_formed(&version.text)
+        && version.parts.is_some_and(|(major, minor, patch)| {
+            major <= PLAUSIBLE_MAJOR_MAX && minor <= PLAUSIBLE_PART_MAX && patch <= PLAUSIBLE_PART_MAX && (major, minor, patch) != (0, 0, 0)
+        })
 }

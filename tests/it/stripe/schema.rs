@@ -8,7 +8,7 @@ use super::{Stripe, text};
 use crate::web::conforms::conforms;
 
 fn published() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents/stripe/schema.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stripe/schema.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -9,6 +9,12 @@ use crate::benchmarks::forge::*;
 
 /// Versions to hide behind.
 pub const VERSIONS: &[Forgery] = &[
+    (
+        "a version with a made-up ending",
+        RUN,
+        |case| case.document["metadata"]["version"] = json!("0.8.0-evil"),
+        Caught("version_implausible"),
+    ),
     ("an older version", RUN, |case| case.document["metadata"]["version"] = json!("0.3.0"), Caught("version_implausible")),
     ("no version", RUN, |case| drop(case.document["metadata"].as_object_mut().unwrap().remove("version")), Caught("version_missing")),
     (
