@@ -53,9 +53,9 @@ fn rate(input: &Input<'_>, row: &RawPrefill) -> Option<Finding> {
         let missing = input.era.must_have_window() && !input.document.cells.is_empty();
         return missing.then(|| Finding::new("prefill_incomplete", input.exact, message).at(at(row)));
     };
-    let tolerance = if rate > 0.0 && ttft > 0.0 { RATE_ROUNDING / rate + TIME_ROUNDING / ttft } else { 0.0 };
-    // Two roundings at once, and a product of two near-ones: a hundredth on top.
-    if prompt > 0.0 && (rate * ttft - prompt).abs() <= prompt * tolerance * 1.01 + 1.0 {
+    // What both roundings leave open together, also for a prompt of few milliseconds; a hundredth on top.
+    let rounded = if rate > 0.0 && ttft > 0.0 { rate * TIME_ROUNDING + RATE_ROUNDING * (ttft + TIME_ROUNDING) } else { 0.0 };
+    if prompt > 0.0 && (rate * ttft - prompt).abs() <= rounded * 1.01 + 1.0 {
         return None;
     }
     // A mean over several samples is not the quotient of the means.

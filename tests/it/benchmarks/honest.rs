@@ -5,7 +5,7 @@ use rigmark::benchmarks::{AssessContext, Claim, Verdict, assess};
 use serde_json::{Map, Value, json};
 
 use super::forge::*;
-use super::{codes, public_documents, value};
+use super::{codes, findings, public_documents, value};
 
 /// Name, source and what an honest machine does differently.
 type Oddity = (&'static str, &'static str, fn(&mut Case));
@@ -297,4 +297,18 @@ fn no_genuine_document_is_rejected() {
     }
     assert!(all >= 15 && verified * 10 >= all * 9, "{verified} of {all}");
     assert!(value(RUN).is_object());
+}
+
+/// A short prompt's time is rounded to a large share of itself, and its rate was computed before that.
+#[test]
+fn a_prompt_of_few_milliseconds_does_not_contradict_its_rate() {
+    for (tokens, seconds) in [(300.0_f64, 0.001_52_f64), (300.0, 0.002_52), (1_200.0, 0.007_51), (598.0, 0.031_502)] {
+        let mut document = value(RUN);
+        let row = &mut document["prefill"]["8192"];
+        row["prompt_tokens"] = json!(tokens);
+        row["ttft_seconds"] = json!((seconds * 1e3).round() / 1e3);
+        row["tok_per_sec"] = json!((tokens / seconds).round());
+        let found = findings(&document);
+        assert!(found.iter().all(|finding| finding.code != "prefill_rate_mismatch"), "{tokens} tokens in {seconds} s");
+    }
 }
