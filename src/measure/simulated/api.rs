@@ -84,6 +84,10 @@ fn check_key(state: &State, request: &HttpRequest) -> std::result::Result<(), Re
 }
 
 async fn models(state: web::Data<State>, request: HttpRequest) -> HttpResponse {
+    if state.driver.is_stopped() {
+        // On a connection that has outlived the port for a moment: a stopped engine is not alive.
+        return HttpResponse::ServiceUnavailable().force_close().finish();
+    }
     if let Err(refusal) = check_key(&state, &request) {
         return refuse(&refusal);
     }

@@ -51,6 +51,10 @@ impl Driver {
         receiver
     }
 
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
     pub fn stop(&self) {
         if !self.stopped.swap(true, Relaxed) {
             self.send(Command::Stop);
