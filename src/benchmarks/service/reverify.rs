@@ -204,8 +204,11 @@ async fn write(
     if before.matrix != assessment.matrix {
         queries::cells_replace(tx, run.id, &cells(run.id, &assessment.matrix)).await?;
     }
-    let was = (run.status.as_str(), run.evidence_level.as_str(), &run.kv_cache_dtype, &before.matrix);
-    if was != (recomputed.status, recomputed.evidence_level, &recomputed.kv_cache_dtype, &assessment.matrix) {
+    // What rankings go by (`leaderboard_accepted`).
+    let is_quick = |findings: &[Finding]| findings.iter().any(|finding| finding.code == "profile_quick");
+    let was = (run.status.as_str(), run.evidence_level.as_str(), &run.kv_cache_dtype, &before.matrix, is_quick(&before.findings));
+    let is = (recomputed.status, recomputed.evidence_level, &recomputed.kv_cache_dtype, &assessment.matrix, is_quick(&assessment.findings));
+    if was != is {
         boards::run_changed(tx, run.id).await?;
     }
     queries::marks_replace(tx, run.id, &copies::marks(assessment)).await?;

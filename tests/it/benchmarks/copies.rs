@@ -89,7 +89,7 @@ fn runs_of_one_machine_differ_by_more_than_copies_do() {
     assert!(is_near_duplicate(&original.fingerprint, &judged(&case).fingerprint));
     // Three tenths of a percent, as the same machine measures on another day.
     let mut again = Case::of(RUN);
-    speed_up(&mut again.document, |context, level| if (context / 1_024 + level) % 2 == 0 { 1.003 } else { 0.997 });
+    speed_up(&mut again.document, |context, level| if (context / 1_024 + level).is_multiple_of(2) { 1.003 } else { 0.997 });
     let other_walls = |case: &mut Case| {
         for row in rows(&mut case.document) {
             scale(row, "wall_time", 1.000_1);

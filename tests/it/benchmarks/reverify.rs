@@ -202,6 +202,25 @@ async fn what_cannot_be_judged_keeps_its_verdict_and_is_counted() {
     assert_eq!(shown(&app, kept).await["rules_version"], RULES_VERSION);
 }
 
+/// A note changes no verdict, and yet a quick profile is not ranked.
+#[tokio::test]
+async fn rankings_follow_when_a_run_turns_out_to_be_a_quick_profile() {
+    let app = TestApp::new().await;
+    let host = person(&app, "ada").await;
+    let mut document = super::value("synthetic_lil_bench_wrapped.json");
+    document["profile"] = json!("quick");
+    let claim = super::reference_claim();
+    let body = json!({ "document": document, "hardware": claim.hardware, "model": { "hf_id": "org/own", "quantization": "awq" } });
+    let run: RunId = id(&host.http.post("/api/v1/matrix-runs").json(&body).expect(201).await["id"]);
+    assert_eq!(shown(&app, run).await["status"], "verified");
+    // As if rules of old had not known what a quick profile is.
+    alter(&app, run, "detail = jsonb_set(detail, '{findings}', '[]')").await;
+    app.ctx().db.tx("test", async |tx| rigmark::benchmarks::boards::run_changed(tx, run).await).await.unwrap();
+    assert!(count(&app, "leaderboard_entries").await > 0);
+    assert_eq!(reverify(&app).await.runs_changed, 0);
+    assert_eq!(count(&app, "leaderboard_entries").await, 0);
+}
+
 #[tokio::test]
 async fn the_command_says_what_it_did() {
     let app = TestApp::new().await;

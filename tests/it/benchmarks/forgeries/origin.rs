@@ -148,7 +148,7 @@ pub const IDENTITY: &[Forgery] = &[
         RUN,
         |case| {
             case.others.push(judge(RUN));
-            speed_up(&mut case.document, |context, level| if (context / K + level) % 2 == 0 { 1.004 } else { 0.996 });
+            speed_up(&mut case.document, |context, level| if (context / K + level).is_multiple_of(2) { 1.004 } else { 0.996 });
         },
         Caught("near_duplicate"),
     ),
