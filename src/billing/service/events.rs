@@ -86,33 +86,66 @@ fn is_name(text: &str) -> bool {
     (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// The object that the event is about, as it is now. `None` for a kind of event that means nothing here.
-async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<Observation>> {
-    let is_payment = event.event_type.starts_with("payment_intent.");
-    if !is_payment && !event.event_type.starts_with("checkout.session.") {
-        return Ok(None);
+/// What an event's object is now.
+enum Seen {
+    TopUp(Observation),
+}
+
+/// Which kind of object an event is about, as far as it means something here.
+#[derive(Clone, Copy)]
+enum Subject {
+    Payment,
+    Checkout,
+}
+
+impl Subject {
+    fn of(event_type: &str) -> Option<Self> {
+        let (object, _) = event_type.rsplit_once('.')?;
+        Some(match object {
+            "payment_intent" => Self::Payment,
+            "checkout.session" => Self::Checkout,
+            _ => return None,
+        })
     }
+}
+
+/// The object that the event is about, as it is now. `None` for a kind of event that means nothing here.
+async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<Seen>> {
+    let Some(subject) = Subject::of(&event.event_type) else { return Ok(None) };
     let id = event.data.object.id.as_deref().ok_or_else(malformed)?;
-    let asked_at = ctx.clock.wall_now();
-    let fetched = async {
-        if is_payment {
-            return Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) });
-        }
-        let checkout = stripe.checkout_fetch(id).await?;
-        let payment = match &checkout.payment_id {
-            Some(id) => Some(stripe.payment_fetch(id).await?),
-            None => None,
-        };
-        Ok(Observation { asked_at, checkout: Some(checkout), payment })
+    let fetched = match subject {
+        Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
+        Subject::Checkout => checkout_seen(ctx, stripe, id).await.map(Seen::TopUp),
     };
-    match fetched.await {
+    match fetched {
         Ok(seen) => Ok(Some(seen)),
         Err(StripeFault::NotFound) => Err(Error::not_found("object at Stripe")),
         Err(fault) => Err(fault.into()),
     }
 }
 
-async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Observation) -> Result<Outcome> {
+async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+    let asked_at = ctx.clock.wall_now();
+    Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) })
+}
+
+async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+    let asked_at = ctx.clock.wall_now();
+    let checkout = stripe.checkout_fetch(id).await?;
+    let payment = match &checkout.payment_id {
+        Some(id) => Some(stripe.payment_fetch(id).await?),
+        None => None,
+    };
+    Ok(Observation { asked_at, checkout: Some(checkout), payment })
+}
+
+async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
+    match seen {
+        Seen::TopUp(seen) => apply_to_top_up(ctx, tx, seen).await,
+    }
+}
+
+async fn apply_to_top_up(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Observation) -> Result<Outcome> {
     let named = seen.payment.as_ref().and_then(|payment| payment.row_id.as_deref());
     let named = named.or_else(|| seen.checkout.as_ref().and_then(|checkout| checkout.row_id.as_deref()));
     let id = named.and_then(|text| text.parse::<TopUpId>().ok());
