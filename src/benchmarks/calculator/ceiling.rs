@@ -16,7 +16,8 @@ use crate::catalog::{AttentionKind, HardwareModel, Model};
 pub const ROOM: f64 = 1.15;
 /// The most that is allowed for what a run does not state: the width of layers beside the quantized ones, of the cache, and the input
 /// embedding, which is counted and not read. With every part at the format's narrowest a step would move up to 3.3 times fewer bytes than
-/// assumed (mixtures with linear attention in 4 bits); honest runs reach at most 85 % of the bandwidth (evidence.md 4 C), so 2.5 with [`ROOM`] wrongs none.
+/// assumed (mixtures in 4 bits whose attention is wider); honest runs reach at most 85 % of the bandwidth (evidence.md 4 C), so 2.5 with
+/// [`ROOM`] wrongs none.
 pub const OPEN_MAX: f64 = 2.5;
 /// No margin is larger.
 pub const MARGIN_MAX: f64 = ROOM * OPEN_MAX;

@@ -29,7 +29,7 @@ const CONTEXT_TOKENS_MAX: u64 = 100_000_000;
 const LEVELS_MAX: usize = 32;
 const LEVEL_MAX: u32 = 4_096;
 /// Kinds of machine (with their KV cache types) looked at for one answer.
-const SERIES_MAX: i64 = 20;
+const SERIES_MAX: i64 = 12;
 const CONTEXTS_USUAL: [u64; 5] = [0, 8_192, 16_384, 32_768, 131_072];
 const LEVELS_USUAL: [u32; 5] = [1, 2, 4, 8, 16];
 

@@ -45,8 +45,8 @@ pub struct MedianRow {
 }
 
 /// Medians of decode totals and prefill rates, as the leaderboard has them for any engine from evidence `document`: of the series on this
-/// hardware first, then those with the most runs, at most `series_max` of them. Cells where requests queued or that were over capacity are not ranked: on this
-/// hardware they are taken from the runs that stand for other cells, which are accepted.
+/// hardware first, then those with the most runs, at most `series_max` of them. Cells where requests queued or that were over capacity are
+/// not ranked: on this hardware they are taken from the runs that stand for other cells, which are accepted.
 pub async fn medians(
     conn: &mut Conn,
     model: &str,
