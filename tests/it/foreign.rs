@@ -232,7 +232,10 @@ impl Owned {
                     "reports?by=@host",
                 ][..],
             ),
-            (&self.stage.renter, &["rentals", "top-ups", "refunds", "disputes", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),
+            (
+                &self.stage.renter,
+                &["rentals", "top-ups", "refunds", "disputes", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..],
+            ),
         ] {
             for path in paths {
                 seen.push(owner.http.get(&format!("/api/v1/{path}")).expect(200).await);

@@ -57,7 +57,7 @@ async fn evidence(ctx: &Ctx, dispute: &Dispute) -> Result<DisputeEvidence> {
     let top_up = top_up.ok_or_else(|| Error::internal("a top-up is gone"))?;
     let credited_at = top_up.settled_at.unwrap_or(top_up.created_at);
     let (rentals, has_all_rentals) = rented_since(ctx, dispute.account_id, &account.handle, credited_at).await?;
-    let (entries, has_all_entries) = entries_since(ctx, dispute.account_id, credited_at).await?;
+    let (entries, has_all_entries) = entries_since(ctx, dispute.account_id, top_up.created_at).await?;
     Ok(DisputeEvidence {
         made_at,
         dispute: DisputeView::new(dispute)?,

@@ -191,7 +191,7 @@ pub struct DisputeEvidence {
     /// Every rental of the account that began after the payment was credited, the latest first: a dollar has no marks, so what was rented since
     /// is what it may have paid for.
     pub rentals: Vec<EvidenceRental>,
-    /// Every change of the account's balances since the credit, the latest first.
+    /// Every change of the account's balances since the payment was begun, the latest first.
     pub ledger_entries: Vec<EvidenceEntry>,
     /// False when there is more than the document holds: the latest 500 rentals and 5000 entries.
     pub is_complete: bool,

@@ -109,14 +109,7 @@ async fn opened(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &TopUp, seen: &StripeDispute
 }
 
 /// Books what Stripe has taken and given back beyond what is booked. Its sums only grow, so an older answer books nothing.
-async fn book(
-    tx: &mut Tx<'_>,
-    top_up: &TopUp,
-    row: &mut Dispute,
-    withdrawn: Money,
-    reinstated: Money,
-    now: DateTime<Utc>,
-) -> Result<()> {
+async fn book(tx: &mut Tx<'_>, top_up: &TopUp, row: &mut Dispute, withdrawn: Money, reinstated: Money, now: DateTime<Utc>) -> Result<()> {
     let (available, clearing) = (LedgerAccount::Available(row.account_id), LedgerAccount::StripeClearing);
     let taken = withdrawn.minus(row.withdrawn_micros)?;
     let given = reinstated.minus(row.reinstated_micros)?;

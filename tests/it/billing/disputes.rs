@@ -72,8 +72,7 @@ async fn a_disputed_amount_is_taken_until_it_is_won_or_lost() {
         assert_eq!(shop.text("SELECT fee_micros FROM disputes").await, "15000000");
         let lines = shop.ada.http.get("/api/v1/statements").expect(200).await;
         let codes: Vec<_> = lines["lines"].as_array().unwrap().iter().map(|line| line["code"].as_str().unwrap().to_owned()).collect();
-        let expected: &[&str] =
-            if end == "won" { &["top_up", "chargeback", "chargeback_reversed"] } else { &["top_up", "chargeback"] };
+        let expected: &[&str] = if end == "won" { &["top_up", "chargeback", "chargeback_reversed"] } else { &["top_up", "chargeback"] };
         assert_eq!(codes, expected);
         if end == "won" {
             assert_eq!(shop.count("transfers WHERE code = 'chargeback_reversed' AND linked_transfer_id IS NOT NULL").await, 1);
@@ -252,6 +251,7 @@ async fn a_rental_goes_on_with_what_it_holds_and_a_lost_dispute_is_a_debt_that_b
     let rental = market.stage.rent_active(json!({ "max_spend": "3.60" })).await;
     let id = market.dispute("fraudulent", 10_000).await;
     assert_eq!(market.stage.fetch(&rental).await["status"], "active");
+    market.stage.app.advance(60).await;
     market.stripe.control("POST", &format!("disputes/{id}"), &json!({ "status": "lost" })).unwrap();
     market.release().await;
     market.stage.stop(&rental).await;

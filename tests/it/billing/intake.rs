@@ -12,7 +12,8 @@ use crate::support::{
 };
 
 /// What a payment of 100 dollars leaves behind of which 20 were refunded here, 30 at Stripe, and of whose rest the bank took 40 back for a while.
-const TRANSFERS: &str = "chargeback 4000, chargeback_reversed 4000, refund 2000, refund 3000, refund_settled 2000, refund_settled 3000, top_up 10000";
+const TRANSFERS: &str =
+    "chargeback 4000, chargeback_reversed 4000, refund 2000, refund 3000, refund_settled 2000, refund_settled 3000, top_up 10000";
 
 /// A payment that has been through all that at Stripe; here nothing is known of it but the top-up that was begun.
 struct Lived {
@@ -160,6 +161,10 @@ async fn four_workers_of_two_processes_give_the_same_books_over_http() {
         WEBHOOK_SECRET,
         "--stripe-api-base",
         &stripe,
+        "--jwt-secret",
+        "a secret of more than 32 characters",
+        "--encryption-key",
+        "another of more than 32 characters",
         "--redis-url=",
     ];
     let other = Program::serve(data_dir.path(), &arguments);

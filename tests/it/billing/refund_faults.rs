@@ -101,7 +101,10 @@ async fn a_refund_that_came_to_nothing_is_given_back_and_not_sent_again() {
     shop.told(&["charge.refunded"], 2).await;
     assert_eq!(shop.books().await, GONE);
     assert_eq!(shop.read_refund(&refund).await["status"], "failed");
-    assert_eq!(shop.text("SELECT string_agg(origin || ' ' || status, ', ' ORDER BY id) FROM refunds").await, "request failed, stripe succeeded");
+    assert_eq!(
+        shop.text("SELECT string_agg(origin || ' ' || status, ', ' ORDER BY id) FROM refunds").await,
+        "request failed, stripe succeeded"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

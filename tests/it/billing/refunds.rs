@@ -261,7 +261,11 @@ async fn a_slow_refund_is_in_transit_until_it_succeeds_or_fails() {
             shop.refund_request("l", &top_up, "40.01").expect_problem(422, "invalid_input").await;
             let id = shop.refunds_at_stripe()[0]["id"].as_str().unwrap().to_owned();
             shop.stripe.control("POST", &format!("refunds/{id}"), &json!({ "status": end })).unwrap();
-            if polls { shop.poll_moves().await } else { shop.told(&["refund.updated"], 2).await }
+            if polls {
+                shop.poll_moves().await
+            } else {
+                shop.told(&["refund.updated"], 2).await
+            }
             assert_eq!(shop.books().await, books, "{end}");
             assert_eq!(shop.read_refund(&refund).await["status"], status);
             shop.poll_moves().await;
@@ -304,7 +308,11 @@ async fn a_refund_made_at_stripe_is_booked_once_whoever_finds_it() {
         shop.poll_moves().await;
         shop.refund_at_stripe(&payment, "3000").await;
         shop.refund_at_stripe(&payment, "500").await;
-        if finder == "the poller" { shop.poll_moves().await } else { shop.told(&[finder], 2).await }
+        if finder == "the poller" {
+            shop.poll_moves().await
+        } else {
+            shop.told(&[finder], 2).await
+        }
         let books = "available 4500, stripe:clearing -4500";
         if finder != "the poller" {
             // The oldest event of the type is that of the first refund; what is read is all that there is now.
