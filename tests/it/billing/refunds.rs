@@ -2,10 +2,11 @@
 
 use futures::future::join_all;
 use rigmark::{
-    base::{Money, id::HoldId},
+    base::{Code, Money, id::HoldId},
     ledger::{
-        self,
+        self, LedgerAccount, TransferCode,
         model::{Actor, HoldRequest, derived_id},
+        service::{Posting, TransferRequest},
     },
 };
 use serde_json::{Value, json};
@@ -183,6 +184,37 @@ async fn what_is_spent_or_set_aside_cannot_go_back() {
     assert_eq!(problem["errors"][0]["code"], "more_than_available");
     assert_eq!(shop.refund("l", &top_up, "30.00").await["status"], "succeeded");
     assert_eq!(shop.books().await, "held 7000, stripe:clearing -7000");
+}
+
+/// Whatever the program looked at before: the database lets only what the program itself found at Stripe leave a debt.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_refund_that_somebody_asks_for_leaves_a_debt() {
+    let shop = Shop::new().await;
+    shop.paid("t", "100.00").await;
+    let account = account_id(&shop.app, &shop.ada).await;
+    let ctx = shop.app.ctx();
+    let post = async |actor: Actor| {
+        let refund = async |tx: &mut rigmark::db::Tx<'_>| {
+            let amount = Money::usd_micros(100_010_000);
+            let (from, to) = (LedgerAccount::Available(account), LedgerAccount::RefundsInTransit);
+            let request = TransferRequest {
+                id: derived_id(&["test", actor.kind()]),
+                code: TransferCode::Refund,
+                postings: Posting::between(from, to, amount)?,
+                rental: None,
+                payment: Some("pi_1".to_owned()),
+                actor,
+                business_at: ctx.business_now(tx).await?,
+                linked: None,
+            };
+            ledger::service::post(tx, request).await
+        };
+        ctx.db.tx("test", refund).await
+    };
+    let refused = post(Actor::User(account)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InsufficientFunds);
+    post(Actor::System).await.unwrap();
+    assert_eq!(shop.books().await, "available -1, stripe:clearing -10000, stripe:refunds_in_transit 10001");
 }
 
 #[tokio::test(flavor = "multi_thread")]
