@@ -168,6 +168,12 @@ fn ledger_api(config: &mut impl Mount) {
 /// Top-ups.
 fn billing_api(config: &mut impl Mount) {
     config
+        .service(billing::disputes::api::dispute_list) // GET /api/v1/disputes
+        .service(billing::disputes::api::dispute_fetch) // GET /api/v1/disputes/{id}
+        .service(billing::disputes::api::dispute_evidence) // GET /api/v1/disputes/{id}/evidence
+        .service(billing::refunds::api::refund_create) // POST /api/v1/refunds
+        .service(billing::refunds::api::refund_list) // GET /api/v1/refunds
+        .service(billing::refunds::api::refund_fetch) // GET /api/v1/refunds/{id}
         .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups
@@ -185,6 +191,7 @@ fn endpoint_api(config: &mut impl Mount) {
 /// Sandbox and operators.
 fn admin_api(config: &mut impl Mount) {
     config
+        .service(admin::api::dispute_evidence_export) // GET /api/v1/admin/disputes/{id}/evidence
         .service(admin::api::review_show) // GET /api/v1/admin/matrix-runs/{id}
         .service(admin::api::run_review) // POST /api/v1/admin/matrix-runs/{id}/review
         .service(admin::api::review_similar) // GET /api/v1/admin/matrix-runs/{id}/similar

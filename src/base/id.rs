@@ -43,6 +43,8 @@ kinds! {
     Transfer TransferId "trf";
     Hold HoldId "hld";
     TopUp TopUpId "top";
+    Refund RefundId "ref";
+    Dispute DisputeId "dsp";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -3,7 +3,7 @@
 
 use diesel::{sql_query, sql_types::Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use rigmark::base::id::TopUpId;
+use rigmark::base::id::{DisputeId, RefundId, TopUpId};
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
@@ -91,10 +91,17 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/top-ups", r#"{"amount": "50.00"}"#, OwnFault(409)),
     ("get", "/api/v1/top-ups", "", Own),
     ("get", "/api/v1/top-ups/{top_up}", "", Hidden),
+    ("post", "/api/v1/refunds", r#"{"top_up_id": "{top_up}", "amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/refunds", "", Own),
+    ("get", "/api/v1/refunds/{refund}", "", Hidden),
+    ("get", "/api/v1/disputes", "", Own),
+    ("get", "/api/v1/disputes/{dispute}", "", Hidden),
+    ("get", "/api/v1/disputes/{dispute}/evidence", "", Hidden),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
     ("get", "/api/v1/admin/review-queue", "", Forbidden),
+    ("get", "/api/v1/admin/disputes/{dispute}/evidence", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}/similar", "", Forbidden),
     ("post", "/api/v1/admin/matrix-runs/{run}/review", r#"{"decision": "reject", "reason": "no"}"#, Forbidden),
@@ -150,11 +157,14 @@ impl Owned {
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
+        let (refund, dispute) = moved_back(&stage, &top_up).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
             top_up.clone(),
+            refund.clone(),
+            dispute.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -179,6 +189,8 @@ impl Owned {
             ("rental", rental),
             ("report", report),
             ("top_up", top_up),
+            ("refund", refund),
+            ("dispute", dispute),
             ("model", model),
             ("document", document),
         ];
@@ -220,7 +232,10 @@ impl Owned {
                     "reports?by=@host",
                 ][..],
             ),
-            (&self.stage.renter, &["rentals", "top-ups", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),
+            (
+                &self.stage.renter,
+                &["rentals", "top-ups", "refunds", "disputes", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..],
+            ),
         ] {
             for path in paths {
                 seen.push(owner.http.get(&format!("/api/v1/{path}")).expect(200).await);
@@ -243,6 +258,29 @@ async fn canceled_top_up(stage: &Stage) -> String {
         SELECT $1, id, 'k', 50000000, 'client', 'canceled', now(), now() FROM accounts WHERE handle = 'renter'";
     sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
     id.to_string()
+}
+
+/// A refund and a dispute of it, from the same other mode.
+async fn moved_back(stage: &Stage, top_up: &str) -> (String, String) {
+    let top_up: TopUpId = top_up.parse().unwrap();
+    let (refund, dispute) = (RefundId::new(), DisputeId::new());
+    let inserts = [
+        (
+            "INSERT INTO refunds (id, top_up_id, account_id, origin, amount_micros, status, created_at, settled_at)
+             SELECT $1, id, account_id, 'request', 10000, 'failed', now(), now() FROM top_ups WHERE id = $2",
+            refund.uuid(),
+        ),
+        (
+            "INSERT INTO disputes (id, top_up_id, account_id, stripe_dispute_id, amount_micros, reason, status, created_at, closed_at)
+             SELECT $1, id, account_id, 'du_1', 10000, 'fraudulent', 'warning_closed', now(), now() FROM top_ups WHERE id = $2",
+            dispute.uuid(),
+        ),
+    ];
+    for (insert, id) in inserts {
+        let insert = sql_query(insert).bind::<SqlUuid, _>(id).bind::<SqlUuid, _>(top_up.uuid());
+        insert.execute(&mut stage.app.connect().await).await.unwrap();
+    }
+    (refund.to_string(), dispute.to_string())
 }
 
 fn code(answer: &Answer) -> String {

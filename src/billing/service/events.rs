@@ -9,6 +9,7 @@ use super::{
     super::{
         model::{Observation, Outcome, StripeEventRow},
         queries,
+        refunds::history::{self, History},
     },
     require_stripe,
     settle::{note_alarm, record},
@@ -89,6 +90,9 @@ fn is_name(text: &str) -> bool {
 /// What an event's object is now.
 enum Seen {
     TopUp(Observation),
+    History(Box<History>),
+    /// An object that belongs to no PaymentIntent: none of ours.
+    Foreign,
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -96,6 +100,9 @@ enum Seen {
 enum Subject {
     Payment,
     Checkout,
+    Charge,
+    Refund,
+    Dispute,
 }
 
 impl Subject {
@@ -104,6 +111,9 @@ impl Subject {
         Some(match object {
             "payment_intent" => Self::Payment,
             "checkout.session" => Self::Checkout,
+            "charge" if event_type == "charge.refunded" => Self::Charge,
+            "charge.refund" | "refund" => Self::Refund,
+            "charge.dispute" => Self::Dispute,
             _ => return None,
         })
     }
@@ -116,6 +126,7 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
     let fetched = match subject {
         Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
         Subject::Checkout => checkout_seen(ctx, stripe, id).await.map(Seen::TopUp),
+        Subject::Charge | Subject::Refund | Subject::Dispute => history_seen(ctx, stripe, subject, id).await,
     };
     match fetched {
         Ok(seen) => Ok(Some(seen)),
@@ -139,9 +150,24 @@ async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observati
     Ok(Observation { asked_at, checkout: Some(checkout), payment })
 }
 
+/// The whole history of the payment that the object belongs to.
+async fn history_seen(ctx: &Ctx, stripe: &Stripe, subject: Subject, id: &str) -> Result<Seen, StripeFault> {
+    let payment_id = match subject {
+        Subject::Charge => stripe.charge_fetch(id).await?.payment_id,
+        Subject::Dispute => stripe.dispute_fetch(id).await?.payment_id,
+        _ => stripe.refund_fetch(id).await?.payment_id,
+    };
+    match payment_id {
+        Some(payment_id) => Ok(Seen::History(Box::new(history::look(ctx, stripe, &payment_id).await?))),
+        None => Ok(Seen::Foreign),
+    }
+}
+
 async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
     match seen {
         Seen::TopUp(seen) => apply_to_top_up(ctx, tx, seen).await,
+        Seen::History(seen) => history::record(ctx, tx, seen).await,
+        Seen::Foreign => Ok(Outcome::Noted),
     }
 }
 

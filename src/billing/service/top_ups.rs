@@ -29,7 +29,7 @@ const METHOD_BYTES_MAX: usize = 255;
 /// A repeat this late only asks what became of the first request; well before Stripe forgets its idempotency key.
 const SENT_AGAIN_WITHIN: TimeDelta = TimeDelta::minutes(10);
 /// How long a key is its top-up's; as long as `web::idempotency` keeps answers.
-const KEY_KEPT: TimeDelta = TimeDelta::hours(25);
+pub(in super::super) const KEY_KEPT: TimeDelta = TimeDelta::hours(25);
 /// Soon after a request has ended, in case that its end was not written down.
 const FIRST_ASK_AFTER: TimeDelta = TimeDelta::minutes(2);
 

@@ -1,4 +1,4 @@
-//! Stripe, as narrow as billing needs it: payments, hosted checkouts, and the signature of webhooks, in types of our own.
+//! Stripe, as narrow as billing needs it: payments, hosted checkouts, refunds, disputes, and the signature of webhooks, in types of our own.
 //!
 //! Invariants: nothing here is called inside a transaction. A request that changes something carries an idempotency key that follows from a row
 //! of ours, so that sending it again does nothing twice. Whether a request that got no clear answer was done is never guessed:
@@ -6,11 +6,15 @@
 //! fields that are needed are read; a status that is not known is a fault. Neither keys nor client secrets are ever part of a message.
 
 mod client;
+mod disputes;
 mod objects;
 mod payments;
+mod refunds;
 mod signature;
 
 pub use client::{Refusal, Stripe, StripeFault};
+pub use disputes::{StripeDispute, StripeDisputeStatus};
 pub use objects::{Checkout, CheckoutStatus, Payment, PaymentStatus};
 pub use payments::{Find, NewCheckout, NewPayment};
+pub use refunds::{Charge, NewRefund, StripeRefund, StripeRefundStatus};
 pub use signature::{SIGNATURE_HEADER, is_signed};
