@@ -43,6 +43,7 @@ kinds! {
     Transfer TransferId "trf";
     Hold HoldId "hld";
     TopUp TopUpId "top";
+    StripeCustomer StripeCustomerId "scu";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

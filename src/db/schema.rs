@@ -614,6 +614,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    stripe_customers (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        customer_id -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     stripe_events (id) {
         id -> Text,
         event_type -> Text,
@@ -743,6 +752,7 @@ diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(stripe_customers -> accounts (account_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));

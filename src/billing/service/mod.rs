@@ -18,7 +18,7 @@ use crate::{
 
 /// # Errors
 /// `no_payment_provider` in the sandbox.
-fn require_stripe(ctx: &Ctx) -> Result<&Stripe> {
+pub(super) fn require_stripe(ctx: &Ctx) -> Result<&Stripe> {
     let detail = "This is a sandbox, which takes no payments: POST /api/v1/sandbox/credits adds play money.";
     ctx.stripe.as_ref().ok_or_else(|| Error::new(Code::NoPaymentProvider, detail))
 }

@@ -161,10 +161,10 @@ impl Listed for CheckoutFields {
     }
 }
 
-fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
+pub(super) fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
     metadata.and_then(|metadata| metadata.get(ROW_KEY)).is_some_and(|id| id == row_id)
 }
 
-fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
+pub(super) fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
     metadata.and_then(|mut metadata| metadata.remove(ROW_KEY))
 }
