@@ -12,6 +12,7 @@ pub fn registry() -> Registry {
             Arc::new(rentals::jobs::Meter),
             Arc::new(rentals::jobs::Starter::default()),
             Arc::new(billing::jobs::AskTopUps),
+            Arc::new(billing::automatic::jobs::TopUpAutomatically),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(benchmarks::EngineIdentity::default()),
@@ -25,6 +26,7 @@ pub fn registry() -> Registry {
             Arc::new(market::MachineChangedHandler),
             Arc::new(market::RunChangedHandler),
             Arc::new(benchmarks::RemeasureHandler),
+            Arc::new(billing::cards::jobs::DetachCards),
         ],
     }
 }

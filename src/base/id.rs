@@ -44,6 +44,7 @@ kinds! {
     Hold HoldId "hld";
     TopUp TopUpId "top";
     StripeCustomer StripeCustomerId "scu";
+    CardSetup CardSetupId "cst";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -9,3 +9,4 @@ mod queries;
 mod service;
 
 pub use service::customer_of;
+pub(super) use service::{forget, known_customer, lock_account, lock_customer};

@@ -10,7 +10,7 @@ use crate::{
         Result,
         id::{AccountId, StripeCustomerId},
     },
-    db::{Conn, schema::stripe_customers},
+    db::{Conn, Tx, schema::stripe_customers},
 };
 
 pub async fn customer_fetch(conn: &mut Conn, account: AccountId) -> Result<Option<CustomerRow>> {
@@ -36,5 +36,26 @@ pub async fn customer_rename(conn: &mut Conn, old: StripeCustomerId, new: Stripe
 pub async fn customer_set(conn: &mut Conn, id: StripeCustomerId, customer_id: &str) -> Result<()> {
     let unanswered = stripe_customers::table.find(id.uuid()).filter(stripe_customers::customer_id.is_null());
     diesel::update(unanswered).set(stripe_customers::customer_id.eq(customer_id)).execute(conn).await?;
+    Ok(())
+}
+
+/// Locks the row of a customer until the transaction ends; whose it is.
+pub async fn customer_lock(tx: &mut Tx<'_>, customer_id: &str) -> Result<Option<AccountId>> {
+    let row = stripe_customers::table.filter(stripe_customers::customer_id.eq(customer_id));
+    Ok(row.select(stripe_customers::account_id).for_update().first(&mut **tx).await.optional()?)
+}
+
+/// Locks the row of an account, if it has one, until the transaction ends.
+pub async fn account_lock(tx: &mut Tx<'_>, account: AccountId) -> Result<()> {
+    let row = stripe_customers::table.filter(stripe_customers::account_id.eq(account.uuid()));
+    let _: Option<AccountId> = row.select(stripe_customers::account_id).for_update().first(&mut **tx).await.optional()?;
+    Ok(())
+}
+
+pub async fn customer_forget(tx: &mut Tx<'_>, account: AccountId, new: StripeCustomerId, now: DateTime<Utc>) -> Result<()> {
+    diesel::update(stripe_customers::table.filter(stripe_customers::account_id.eq(account.uuid())))
+        .set((stripe_customers::id.eq(new), stripe_customers::customer_id.eq(None::<String>), stripe_customers::created_at.eq(now)))
+        .execute(&mut **tx)
+        .await?;
     Ok(())
 }

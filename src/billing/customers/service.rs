@@ -9,6 +9,7 @@ use crate::{
         id::{AccountId, StripeCustomerId},
     },
     ctx::Ctx,
+    db::{Conn, Tx},
     identity,
     integrations::stripe::{Customer, Find, NewCustomer, Stripe, StripeFault},
 };
@@ -94,4 +95,36 @@ async fn note(ctx: &Ctx, account: AccountId, row: StripeCustomerId, found: &Cust
     queries::customer_set(&mut conn, row, &found.id).await?;
     let noted = queries::customer_fetch(&mut conn, account).await?.and_then(|row| row.customer_id);
     noted.ok_or_else(|| Error::new(Code::Unavailable, "Stripe was asked twice at once.").with_retry_after(1))
+}
+
+/// The account of a customer of Stripe's, whose row is locked: who writes about an account's cards waits for others who do.
+///
+/// # Errors
+/// The database's own faults.
+pub(in crate::billing) async fn lock_customer(tx: &mut Tx<'_>, customer: &str) -> Result<Option<AccountId>> {
+    queries::customer_lock(tx, customer).await
+}
+
+/// As [`lock_customer`], by the account; one without a customer has no cards.
+///
+/// # Errors
+/// The database's own faults.
+pub(in crate::billing) async fn lock_account(tx: &mut Tx<'_>, account: AccountId) -> Result<()> {
+    queries::account_lock(tx, account).await
+}
+
+/// The account's customer, if Stripe has said it.
+///
+/// # Errors
+/// The database's own faults.
+pub(in crate::billing) async fn known_customer(conn: &mut Conn, account: AccountId) -> Result<Option<String>> {
+    Ok(queries::customer_fetch(conn, account).await?.and_then(|row| row.customer_id))
+}
+
+/// The customer is no more at Stripe: the next one gets another name.
+///
+/// # Errors
+/// The database's own faults.
+pub(in crate::billing) async fn forget(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId) -> Result<()> {
+    queries::customer_forget(tx, account, StripeCustomerId::new(), ctx.clock.wall_now()).await
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{
     super::{
+        cards::{self, MethodSeen, SetupSeen},
         model::{Observation, Outcome, StripeEventRow},
         queries,
     },
@@ -14,7 +15,7 @@ use super::{
     settle::{note_alarm, record},
 };
 use crate::{
-    base::{Code, Error, Result, id::TopUpId, money::Currency},
+    base::{Code, Error, Result, id::{CardSetupId, TopUpId}, money::Currency},
     ctx::Ctx,
     db::Tx,
     integrations::stripe::{Stripe, StripeFault, is_signed},
@@ -89,6 +90,11 @@ fn is_name(text: &str) -> bool {
 /// What an event's object is now.
 enum Seen {
     TopUp(Observation),
+    Card(MethodSeen),
+    CardSetup(SetupSeen),
+    /// By its id.
+    CustomerDeleted(String),
+    Nothing,
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -96,6 +102,9 @@ enum Seen {
 enum Subject {
     Payment,
     Checkout,
+    Setup,
+    Method,
+    Customer,
 }
 
 impl Subject {
@@ -104,6 +113,9 @@ impl Subject {
         Some(match object {
             "payment_intent" => Self::Payment,
             "checkout.session" => Self::Checkout,
+            "setup_intent" => Self::Setup,
+            "payment_method" => Self::Method,
+            "customer" if event_type == "customer.deleted" => Self::Customer,
             _ => return None,
         })
     }
@@ -115,7 +127,13 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
     let id = event.data.object.id.as_deref().ok_or_else(malformed)?;
     let fetched = match subject {
         Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
-        Subject::Checkout => checkout_seen(ctx, stripe, id).await.map(Seen::TopUp),
+        Subject::Checkout => checkout_seen(ctx, stripe, id).await,
+        Subject::Setup => cards::setup_seen(ctx, stripe, id).await.map(Seen::CardSetup),
+        Subject::Method => cards::method_seen(ctx, stripe, id).await.map(Seen::Card),
+        Subject::Customer => stripe.customer_fetch(id).await.map(|found| match found.is_deleted {
+            true => Seen::CustomerDeleted(found.id),
+            false => Seen::Nothing,
+        }),
     };
     match fetched {
         Ok(seen) => Ok(Some(seen)),
@@ -129,19 +147,26 @@ async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observatio
     Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) })
 }
 
-async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, StripeFault> {
     let asked_at = ctx.clock.wall_now();
     let checkout = stripe.checkout_fetch(id).await?;
+    if checkout.row_id.as_ref().is_some_and(|row_id| row_id.parse::<CardSetupId>().is_ok()) {
+        return cards::setup_checkout_seen(ctx, stripe, asked_at, checkout).await.map(Seen::CardSetup);
+    }
     let payment = match &checkout.payment_id {
         Some(id) => Some(stripe.payment_fetch(id).await?),
         None => None,
     };
-    Ok(Observation { asked_at, checkout: Some(checkout), payment })
+    Ok(Seen::TopUp(Observation { asked_at, checkout: Some(checkout), payment }))
 }
 
 async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
     match seen {
         Seen::TopUp(seen) => apply_to_top_up(ctx, tx, seen).await,
+        Seen::Card(seen) => cards::record_method(ctx, tx, seen).await,
+        Seen::CardSetup(seen) => cards::record_setup(ctx, tx, seen).await,
+        Seen::CustomerDeleted(id) => cards::customer_deleted(ctx, tx, id).await,
+        Seen::Nothing => Ok(Outcome::Noted),
     }
 }
 
