@@ -56,9 +56,8 @@ pub async fn automatic_list_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64)
 
 /// Pauses what charges a card; whose it was.
 pub async fn automatic_pause_of_card(tx: &mut Tx<'_>, payment_method: &str, reason: &str) -> Result<Vec<AccountId>> {
-    let on = automatic_top_ups::table
-        .filter(automatic_top_ups::payment_method_id.eq(payment_method))
-        .filter(automatic_top_ups::state.eq(ON));
+    let on =
+        automatic_top_ups::table.filter(automatic_top_ups::payment_method_id.eq(payment_method)).filter(automatic_top_ups::state.eq(ON));
     let pause = (automatic_top_ups::state.eq(PAUSED), automatic_top_ups::paused_reason.eq(reason));
     Ok(diesel::update(on).set(pause).returning(automatic_top_ups::account_id).get_results(&mut **tx).await?)
 }

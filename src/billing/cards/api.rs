@@ -57,11 +57,7 @@ pub struct PaymentMethodListQuery {
 #[utoipa::path(tag = "Money", params(PaymentMethodListQuery),
     responses((status = 200, body = Page<PaymentMethodView>), AuthProblems, QueryProblems), security(("bearer" = [])))]
 #[get("/api/v1/payment-methods")]
-pub async fn payment_method_list(
-    auth: Auth<scope::BillingRead>,
-    query: Query<PaymentMethodListQuery>,
-    ctx: Ctx,
-) -> Result<impl Responder> {
+pub async fn payment_method_list(auth: Auth<scope::BillingRead>, query: Query<PaymentMethodListQuery>, ctx: Ctx) -> Result<impl Responder> {
     let binding = format!("{} {}", auth.caller.account_id, query.binding());
     let after: Option<(DateTime<Utc>, String)> = cursor::open_opt(&ctx, &binding, query.cursor.as_deref())?;
     let rows = service::method_list(&ctx, auth.caller.account_id, after, query.limit.rows_to_fetch()).await?;

@@ -15,6 +15,6 @@ mod queries;
 mod service;
 
 pub(super) use service::{
-    MethodSeen, Saved, SetupSeen, customer_deleted, default_method, method_seen, record_method, record_setup, saved_method, setup_checkout_seen,
-    setup_seen,
+    MethodSeen, Saved, SetupSeen, customer_deleted, default_method, method_seen, record_method, record_setup, saved_method,
+    setup_checkout_seen, setup_seen,
 };

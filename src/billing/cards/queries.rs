@@ -38,17 +38,13 @@ pub async fn setup_update(tx: &mut Tx<'_>, row: &CardSetup) -> Result<()> {
 
 /// Writes what was seen of a card; an earlier view, or one of a removed card, changes nothing. Returns whether something was written.
 pub async fn method_upsert(tx: &mut Tx<'_>, row: &PaymentMethod) -> Result<bool> {
-    let upsert = diesel::insert_into(payment_methods::table)
-        .values(row)
-        .on_conflict(payment_methods::id)
-        .do_update()
-        .set((
-            payment_methods::brand.eq(excluded(payment_methods::brand)),
-            payment_methods::last4.eq(excluded(payment_methods::last4)),
-            payment_methods::expires_month.eq(excluded(payment_methods::expires_month)),
-            payment_methods::expires_year.eq(excluded(payment_methods::expires_year)),
-            payment_methods::observed_at.eq(excluded(payment_methods::observed_at)),
-        ));
+    let upsert = diesel::insert_into(payment_methods::table).values(row).on_conflict(payment_methods::id).do_update().set((
+        payment_methods::brand.eq(excluded(payment_methods::brand)),
+        payment_methods::last4.eq(excluded(payment_methods::last4)),
+        payment_methods::expires_month.eq(excluded(payment_methods::expires_month)),
+        payment_methods::expires_year.eq(excluded(payment_methods::expires_year)),
+        payment_methods::observed_at.eq(excluded(payment_methods::observed_at)),
+    ));
     let is_later = payment_methods::account_id
         .eq(row.account_id.uuid())
         .and(payment_methods::removed_at.is_null())
@@ -59,9 +55,8 @@ pub async fn method_upsert(tx: &mut Tx<'_>, row: &PaymentMethod) -> Result<bool>
 /// Makes the card the default where the account has none.
 pub async fn method_default_if_none(tx: &mut Tx<'_>, account: AccountId, id: &str) -> Result<()> {
     let others = diesel::alias!(payment_methods as others);
-    let has_default = others
-        .filter(others.field(payment_methods::account_id).eq(account.uuid()))
-        .filter(others.field(payment_methods::is_default));
+    let has_default =
+        others.filter(others.field(payment_methods::account_id).eq(account.uuid())).filter(others.field(payment_methods::is_default));
     diesel::update(payment_methods::table.find(id))
         .filter(payment_methods::removed_at.is_null())
         .filter(diesel::dsl::not(exists(has_default)))

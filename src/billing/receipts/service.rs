@@ -1,11 +1,7 @@
 //! Making a receipt.
 
 use super::{
-    super::{
-        model::TopUp,
-        queries as billing_queries,
-        state::TopUpStatus,
-    },
+    super::{model::TopUp, queries as billing_queries, state::TopUpStatus},
     model::{ReceiptCard, ReceiptView},
     queries,
 };

@@ -15,7 +15,11 @@ use super::{
     settle::{note_alarm, record},
 };
 use crate::{
-    base::{Code, Error, Result, id::{CardSetupId, TopUpId}, money::Currency},
+    base::{
+        Code, Error, Result,
+        id::{CardSetupId, TopUpId},
+        money::Currency,
+    },
     ctx::Ctx,
     db::Tx,
     integrations::stripe::{Stripe, StripeFault, is_signed},
