@@ -176,7 +176,7 @@ async fn stripes_view_of_a_card_wins_whatever_the_event_says() {
     assert_eq!((&shown["last4"], &shown["expires_year"], &shown["is_default"]), (&json!("1881"), &json!(2039), &json!(true)));
     // Of a customer that is nobody's here.
     shop.at_stripe("/v1/customers", &[("payment_method", "pm_card_visa")]).await;
-    assert_eq!(shop.release(event("payment_method.attached")).await, [404]);
+    assert_eq!(shop.release(Release::default()).await, [404, 200]);
     assert_eq!(shop.count("payment_methods").await, 1);
 }
 
@@ -232,14 +232,12 @@ async fn a_customer_that_stripe_made_long_ago_is_found_and_one_that_came_to_noth
         let made = shop.customers().len();
         assert_eq!(made, usize::from(!kept), "{kind:?}");
         shop.execute("UPDATE stripe_customers SET created_at = created_at - interval '11 minutes'").await;
-        shop.stripe.advance(-660);
         shop.stripe.with(|world| {
             for mut customer in world.all("customer") {
                 customer["created"] = json!(customer["created"].as_i64().unwrap() - 660);
                 world.put(&customer);
             }
         });
-        shop.stripe.advance(660);
         shop.save_card("pm_card_visa").await;
         assert_eq!(shop.customers().len(), 1, "{kind:?}");
     }
