@@ -43,6 +43,7 @@ fn web_api(config: &mut impl Mount) {
     config
         .service(web::health::healthz) // GET /healthz
         .service(web::problem::problem_list) // GET /problems
+        .service(web::tunables::tunables_show) // GET /api/v1/tunables
         .service(web::problem::problem_show) // GET /problems/{code}
         .service(web::health::readyz); // GET /readyz
 }
@@ -178,7 +179,17 @@ fn billing_api(config: &mut impl Mount) {
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups
         .service(billing::api::top_up_list) // GET /api/v1/top-ups
-        .service(billing::api::top_up_fetch); // GET /api/v1/top-ups/{id}
+        .service(billing::api::top_up_fetch) // GET /api/v1/top-ups/{id}
+        .service(billing::receipts::api::receipt_show) // GET /api/v1/top-ups/{id}/receipt
+        .service(billing::receipts::api::receipt_html) // GET /api/v1/top-ups/{id}/receipt.html
+        .service(billing::cards::api::payment_method_create) // POST /api/v1/payment-methods
+        .service(billing::cards::api::payment_method_list) // GET /api/v1/payment-methods
+        .service(billing::cards::api::payment_method_update) // PATCH /api/v1/payment-methods/{id}
+        .service(billing::cards::api::payment_method_delete) // DELETE /api/v1/payment-methods/{id}
+        .service(billing::cards::api::card_setup_fetch) // GET /api/v1/card-setups/{id}
+        .service(billing::automatic::api::automatic_top_up_show) // GET /api/v1/automatic-top-up
+        .service(billing::automatic::api::automatic_top_up_set) // PUT /api/v1/automatic-top-up
+        .service(billing::automatic::api::automatic_top_up_end); // DELETE /api/v1/automatic-top-up
 }
 
 /// Endpoint, in the shape of OpenAI's API.

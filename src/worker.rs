@@ -14,6 +14,7 @@ pub fn registry() -> Registry {
             Arc::new(billing::jobs::AskTopUps),
             Arc::new(billing::refunds::jobs::AskRefunds),
             Arc::new(billing::disputes::jobs::AskDisputes),
+            Arc::new(billing::automatic::jobs::TopUpAutomatically),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(benchmarks::EngineIdentity::default()),
@@ -27,6 +28,7 @@ pub fn registry() -> Registry {
             Arc::new(market::MachineChangedHandler),
             Arc::new(market::RunChangedHandler),
             Arc::new(benchmarks::RemeasureHandler),
+            Arc::new(billing::cards::jobs::DetachCards),
         ],
     }
 }

@@ -45,6 +45,8 @@ kinds! {
     TopUp TopUpId "top";
     Refund RefundId "ref";
     Dispute DisputeId "dsp";
+    StripeCustomer StripeCustomerId "scu";
+    CardSetup CardSetupId "cst";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -124,6 +124,10 @@ pub struct Tunables {
     /// Bounds of one top-up, in whole cents.
     pub top_up_min_cents: i64,
     pub top_up_max_cents: i64,
+    /// After this a top-up that nobody has paid is canceled.
+    pub top_up_unpaid_days: i64,
+    /// Automatic top-up pauses after this many failures in a row.
+    pub automatic_top_up_failures_max: i32,
 }
 
 impl Default for Tunables {
@@ -148,6 +152,8 @@ impl Default for Tunables {
             remeasure_right_answers_percent: 60,
             top_up_min_cents: 500,
             top_up_max_cents: 1_000_000,
+            top_up_unpaid_days: 30,
+            automatic_top_up_failures_max: 3,
         }
     }
 }

@@ -54,6 +54,28 @@ diesel::table! {
 }
 
 diesel::table! {
+    automatic_top_ups (account_id) {
+        account_id -> Uuid,
+        threshold_micros -> Int8,
+        amount_micros -> Int8,
+        monthly_max_micros -> Nullable<Int8>,
+        payment_method_id -> Text,
+        state -> Text,
+        paused_reason -> Nullable<Text>,
+        failure_count -> Int4,
+        last_failure_code -> Nullable<Text>,
+        last_failure_at -> Nullable<Timestamptz>,
+        last_failure_top_up_id -> Nullable<Uuid>,
+        last_top_up_id -> Nullable<Uuid>,
+        last_try_at -> Nullable<Timestamptz>,
+        next_try_at -> Timestamptz,
+        is_low -> Bool,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     board_series (id) {
         id -> Int4,
         model -> Text,
@@ -81,6 +103,22 @@ diesel::table! {
     business_clock (id) {
         id -> Int2,
         offset_microseconds -> Int8,
+    }
+}
+
+diesel::table! {
+    card_setups (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        payment_method -> Nullable<Text>,
+        return_url -> Nullable<Text>,
+        status -> Text,
+        setup_intent_id -> Nullable<Text>,
+        checkout_session_id -> Nullable<Text>,
+        saved_payment_method -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        observed_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
     }
 }
 
@@ -362,6 +400,21 @@ diesel::table! {
         total_params_b -> Float8,
         active_params_b -> Float8,
         max_context -> Int4,
+    }
+}
+
+diesel::table! {
+    payment_methods (id) {
+        id -> Text,
+        account_id -> Uuid,
+        brand -> Text,
+        last4 -> Nullable<Text>,
+        expires_month -> Nullable<Int2>,
+        expires_year -> Nullable<Int2>,
+        is_default -> Bool,
+        observed_at -> Timestamptz,
+        created_at -> Timestamptz,
+        removed_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -662,6 +715,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    stripe_customers (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        customer_id -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     stripe_events (id) {
         id -> Text,
         event_type -> Text,
@@ -708,6 +770,9 @@ diesel::table! {
         ask_count -> Int4,
         created_at -> Timestamptz,
         settled_at -> Nullable<Timestamptz>,
+        customer_id -> Nullable<Text>,
+        card_brand -> Nullable<Text>,
+        card_last4 -> Nullable<Text>,
     }
 }
 
@@ -752,7 +817,10 @@ diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> machines (machine_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
+diesel::joinable!(automatic_top_ups -> accounts (account_id));
+diesel::joinable!(automatic_top_ups -> payment_methods (payment_method_id));
 diesel::joinable!(board_series -> hardware_models (hardware_slug));
+diesel::joinable!(card_setups -> accounts (account_id));
 diesel::joinable!(challenges -> accounts (account_id));
 diesel::joinable!(challenges -> machines (machine_id));
 diesel::joinable!(disputes -> accounts (account_id));
@@ -775,6 +843,7 @@ diesel::joinable!(machines -> hardware_models (hardware_slug));
 diesel::joinable!(mail_links -> users (user_id));
 diesel::joinable!(memberships -> accounts (organization_id));
 diesel::joinable!(memberships -> users (user_id));
+diesel::joinable!(payment_methods -> accounts (account_id));
 diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
@@ -805,6 +874,7 @@ diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(stripe_customers -> accounts (account_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
@@ -815,7 +885,9 @@ diesel::allow_tables_to_appear_in_same_query! {
     accounts,
     api_keys,
     audit_events,
+    automatic_top_ups,
     board_series,
+    card_setups,
     challenges,
     disputes,
     entitlements,
@@ -832,6 +904,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     mail_links,
     memberships,
     models,
+    payment_methods,
     postings,
     refresh_tokens,
     refunds,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{
     super::{
+        cards::{self, MethodSeen, SetupSeen},
         model::{Observation, Outcome, StripeEventRow},
         queries,
         refunds::history::{self, History},
@@ -15,7 +16,11 @@ use super::{
     settle::{note_alarm, record},
 };
 use crate::{
-    base::{Code, Error, Result, id::TopUpId, money::Currency},
+    base::{
+        Code, Error, Result,
+        id::{CardSetupId, TopUpId},
+        money::Currency,
+    },
     ctx::Ctx,
     db::Tx,
     integrations::stripe::{Stripe, StripeFault, is_signed},
@@ -91,8 +96,12 @@ fn is_name(text: &str) -> bool {
 enum Seen {
     TopUp(Observation),
     History(Box<History>),
-    /// An object that belongs to no PaymentIntent: none of ours.
-    Foreign,
+    Card(MethodSeen),
+    CardSetup(SetupSeen),
+    /// By its id.
+    CustomerDeleted(String),
+    /// None of ours, or as it was.
+    Nothing,
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -103,6 +112,9 @@ enum Subject {
     Charge,
     Refund,
     Dispute,
+    Setup,
+    Method,
+    Customer,
 }
 
 impl Subject {
@@ -114,6 +126,9 @@ impl Subject {
             "charge" if event_type == "charge.refunded" => Self::Charge,
             "charge.refund" | "refund" => Self::Refund,
             "charge.dispute" => Self::Dispute,
+            "setup_intent" => Self::Setup,
+            "payment_method" => Self::Method,
+            "customer" if event_type == "customer.deleted" => Self::Customer,
             _ => return None,
         })
     }
@@ -125,8 +140,14 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
     let id = event.data.object.id.as_deref().ok_or_else(malformed)?;
     let fetched = match subject {
         Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
-        Subject::Checkout => checkout_seen(ctx, stripe, id).await.map(Seen::TopUp),
         Subject::Charge | Subject::Refund | Subject::Dispute => history_seen(ctx, stripe, subject, id).await,
+        Subject::Checkout => checkout_seen(ctx, stripe, id).await,
+        Subject::Setup => cards::setup_seen(ctx, stripe, id).await.map(Seen::CardSetup),
+        Subject::Method => cards::method_seen(ctx, stripe, id).await.map(Seen::Card),
+        Subject::Customer => stripe.customer_fetch(id).await.map(|found| match found.is_deleted {
+            true => Seen::CustomerDeleted(found.id),
+            false => Seen::Nothing,
+        }),
     };
     match fetched {
         Ok(seen) => Ok(Some(seen)),
@@ -140,14 +161,17 @@ async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observatio
     Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) })
 }
 
-async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, StripeFault> {
     let asked_at = ctx.clock.wall_now();
     let checkout = stripe.checkout_fetch(id).await?;
+    if checkout.row_id.as_ref().is_some_and(|row_id| row_id.parse::<CardSetupId>().is_ok()) {
+        return cards::setup_checkout_seen(ctx, stripe, asked_at, checkout).await.map(Seen::CardSetup);
+    }
     let payment = match &checkout.payment_id {
         Some(id) => Some(stripe.payment_fetch(id).await?),
         None => None,
     };
-    Ok(Observation { asked_at, checkout: Some(checkout), payment })
+    Ok(Seen::TopUp(Observation { asked_at, checkout: Some(checkout), payment }))
 }
 
 /// The whole history of the payment that the object belongs to.
@@ -159,7 +183,7 @@ async fn history_seen(ctx: &Ctx, stripe: &Stripe, subject: Subject, id: &str) ->
     };
     match payment_id {
         Some(payment_id) => Ok(Seen::History(Box::new(history::look(ctx, stripe, &payment_id).await?))),
-        None => Ok(Seen::Foreign),
+        None => Ok(Seen::Nothing),
     }
 }
 
@@ -167,7 +191,10 @@ async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
     match seen {
         Seen::TopUp(seen) => apply_to_top_up(ctx, tx, seen).await,
         Seen::History(seen) => history::record(ctx, tx, seen).await,
-        Seen::Foreign => Ok(Outcome::Noted),
+        Seen::Card(seen) => cards::record_method(ctx, tx, seen).await,
+        Seen::CardSetup(seen) => cards::record_setup(ctx, tx, seen).await,
+        Seen::CustomerDeleted(id) => cards::customer_deleted(ctx, tx, id).await,
+        Seen::Nothing => Ok(Outcome::Noted),
     }
 }
 

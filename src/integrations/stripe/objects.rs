@@ -19,7 +19,7 @@ macro_rules! statuses {
         impl $name {
             /// # Errors
             /// `Unreadable` for one that is not known: what it means for money is not guessed.
-            fn parse(text: &str) -> Result<Self, StripeFault> {
+            pub(super) fn parse(text: &str) -> Result<Self, StripeFault> {
                 match text {
                     $($text => Ok(Self::$variant),)*
                     other => Err(StripeFault::Unreadable(format!("a status that is not known: {other:?}"))),
@@ -37,6 +37,18 @@ statuses! {
         RequiresConfirmation "requires_confirmation",
         RequiresAction "requires_action",
         RequiresCapture "requires_capture",
+        Processing "processing",
+        Canceled "canceled",
+        Succeeded "succeeded",
+    }
+}
+
+statuses! {
+    /// Where a SetupIntent is.
+    SetupStatus {
+        RequiresPaymentMethod "requires_payment_method",
+        RequiresConfirmation "requires_confirmation",
+        RequiresAction "requires_action",
         Processing "processing",
         Canceled "canceled",
         Succeeded "succeeded",
@@ -74,6 +86,8 @@ pub struct Checkout {
     pub url: Option<String>,
     /// The PaymentIntent, once there is one.
     pub payment_id: Option<String>,
+    /// The SetupIntent, where the checkout saves a card and has done so.
+    pub setup_id: Option<String>,
     pub row_id: Option<String>,
 }
 
@@ -100,6 +114,7 @@ pub(super) struct CheckoutFields {
     status: Option<String>,
     url: Option<String>,
     payment_intent: Option<String>,
+    setup_intent: Option<String>,
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -133,6 +148,7 @@ impl TryFrom<CheckoutFields> for Checkout {
             id: fields.id,
             url: fields.url,
             payment_id: fields.payment_intent,
+            setup_id: fields.setup_intent,
             row_id: row_id(fields.metadata),
         })
     }
