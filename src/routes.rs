@@ -154,7 +154,19 @@ fn billing_api(config: &mut ServiceConfig) {
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups
         .service(billing::api::top_up_list) // GET /api/v1/top-ups
-        .service(billing::api::top_up_fetch); // GET /api/v1/top-ups/{id}
+        .service(billing::api::top_up_fetch) // GET /api/v1/top-ups/{id}
+        .configure(payout_api);
+}
+
+/// What hosts are paid.
+fn payout_api(config: &mut ServiceConfig) {
+    config
+        .service(billing::payouts::api::payout_account_onboard) // POST /api/v1/payout-account
+        .service(billing::payouts::api::payout_account_show) // GET /api/v1/payout-account
+        .service(billing::payouts::api::payout_account_update) // PATCH /api/v1/payout-account
+        .service(billing::payouts::api::payout_create) // POST /api/v1/payouts
+        .service(billing::payouts::api::payout_list) // GET /api/v1/payouts
+        .service(billing::payouts::api::payout_fetch); // GET /api/v1/payouts/{id}
 }
 
 /// Endpoint, in the shape of OpenAI's API.

@@ -43,6 +43,8 @@ kinds! {
     Transfer TransferId "trf";
     Hold HoldId "hld";
     TopUp TopUpId "top";
+    PayoutAccount PayoutAccountId "pac";
+    Payout PayoutId "pay";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

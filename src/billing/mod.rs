@@ -15,6 +15,7 @@
 pub mod api;
 pub mod jobs;
 pub mod model;
+pub mod payouts;
 mod queries;
 pub mod service;
 mod state;

@@ -124,6 +124,9 @@ pub struct Tunables {
     /// Bounds of one top-up, in whole cents.
     pub top_up_min_cents: i64,
     pub top_up_max_cents: i64,
+    /// The least that a host may ask to be paid out, and the least that the weekly payout pays, in whole cents.
+    pub payout_min_cents: i64,
+    pub payout_weekly_min_cents: i64,
 }
 
 impl Default for Tunables {
@@ -148,6 +151,8 @@ impl Default for Tunables {
             remeasure_right_answers_percent: 60,
             top_up_min_cents: 500,
             top_up_max_cents: 1_000_000,
+            payout_min_cents: 100,
+            payout_weekly_min_cents: 2_500,
         }
     }
 }

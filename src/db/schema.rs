@@ -90,6 +90,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    earnings_maturity (account_id) {
+        account_id -> Uuid,
+        sequence -> Int8,
+        due_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     entitlements (account_id) {
         account_id -> Uuid,
         pro_until -> Timestamptz,
@@ -333,6 +341,51 @@ diesel::table! {
         total_params_b -> Float8,
         active_params_b -> Float8,
         max_context -> Int4,
+    }
+}
+
+diesel::table! {
+    payout_accounts (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        is_current -> Bool,
+        country -> Nullable<Text>,
+        stripe_account_id -> Nullable<Text>,
+        status -> Text,
+        disabled_reason -> Nullable<Text>,
+        requirements_due -> Array<Text>,
+        payouts_enabled -> Bool,
+        schedule -> Text,
+        weekly_at -> Nullable<Timestamptz>,
+        paused_reason -> Nullable<Text>,
+        observed_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    payouts (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        payout_account_id -> Uuid,
+        request_key -> Nullable<Text>,
+        requested_micros -> Nullable<Int8>,
+        week -> Nullable<Date>,
+        amount_micros -> Int8,
+        reversed_micros -> Int8,
+        status -> Text,
+        stripe_transfer_id -> Nullable<Text>,
+        transferred_at -> Nullable<Timestamptz>,
+        bank_payout_id -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        is_recalled -> Bool,
+        attempt -> Int4,
+        attempted_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        settled_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -698,6 +751,7 @@ diesel::joinable!(audit_events -> api_keys (actor_key_id));
 diesel::joinable!(board_series -> hardware_models (hardware_slug));
 diesel::joinable!(challenges -> accounts (account_id));
 diesel::joinable!(challenges -> machines (machine_id));
+diesel::joinable!(earnings_maturity -> accounts (account_id));
 diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
@@ -715,6 +769,9 @@ diesel::joinable!(machines -> hardware_models (hardware_slug));
 diesel::joinable!(mail_links -> users (user_id));
 diesel::joinable!(memberships -> accounts (organization_id));
 diesel::joinable!(memberships -> users (user_id));
+diesel::joinable!(payout_accounts -> accounts (account_id));
+diesel::joinable!(payouts -> accounts (account_id));
+diesel::joinable!(payouts -> payout_accounts (payout_account_id));
 diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
@@ -754,6 +811,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     audit_events,
     board_series,
     challenges,
+    earnings_maturity,
     entitlements,
     hardware_models,
     holds,
@@ -768,6 +826,8 @@ diesel::allow_tables_to_appear_in_same_query! {
     mail_links,
     memberships,
     models,
+    payout_accounts,
+    payouts,
     postings,
     refresh_tokens,
     remeasure_schedules,

@@ -3,7 +3,7 @@
 
 use diesel::{sql_query, sql_types::Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use rigmark::base::id::TopUpId;
+use rigmark::base::id::{PayoutId, TopUpId};
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
@@ -91,6 +91,12 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/top-ups", r#"{"amount": "50.00"}"#, OwnFault(409)),
     ("get", "/api/v1/top-ups", "", Own),
     ("get", "/api/v1/top-ups/{top_up}", "", Hidden),
+    ("post", "/api/v1/payout-account", r#"{"return_url": "https://example.org"}"#, OwnFault(409)),
+    ("get", "/api/v1/payout-account", "", Own),
+    ("patch", "/api/v1/payout-account", r#"{"schedule": "weekly"}"#, OwnFault(409)),
+    ("post", "/api/v1/payouts", r#"{"amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/payouts", "", Own),
+    ("get", "/api/v1/payouts/{payout}", "", Hidden),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
@@ -150,11 +156,13 @@ impl Owned {
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
+        let payout = failed_payout(&stage).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
             top_up.clone(),
+            payout.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -179,6 +187,7 @@ impl Owned {
             ("rental", rental),
             ("report", report),
             ("top_up", top_up),
+            ("payout", payout),
             ("model", model),
             ("document", document),
         ];
@@ -216,6 +225,8 @@ impl Owned {
                     "organizations/guild/members",
                     "organizations/guild/invitations",
                     "balance",
+                    "payouts",
+                    "payout-account",
                     "me",
                     "reports?by=@host",
                 ][..],
@@ -241,6 +252,18 @@ async fn canceled_top_up(stage: &Stage) -> String {
     let id = TopUpId::new();
     let insert = "INSERT INTO top_ups (id, account_id, request_key, amount_micros, means, status, created_at, settled_at)
         SELECT $1, id, 'k', 50000000, 'client', 'canceled', now(), now() FROM accounts WHERE handle = 'renter'";
+    sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
+    id.to_string()
+}
+
+/// A payout of the host's, as another mode has left it.
+async fn failed_payout(stage: &Stage) -> String {
+    let id = PayoutId::new();
+    let insert = "WITH account AS (
+            INSERT INTO payout_accounts (id, account_id, is_current, status, created_at)
+            SELECT gen_random_uuid(), id, true, 'restricted', now() FROM accounts WHERE handle = 'host' RETURNING id, account_id)
+        INSERT INTO payouts (id, account_id, payout_account_id, amount_micros, status, created_at, settled_at)
+        SELECT $1, account_id, id, 1000000, 'failed', now(), now() FROM account";
     sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
     id.to_string()
 }

@@ -8,6 +8,7 @@ mod top_ups;
 pub use events::event_take;
 pub use sandbox::{SandboxCreditRequest, SandboxCreditView, require_sandbox, sandbox_credit};
 pub use settle::ask_due;
+pub(super) use settle::note_alarm;
 pub use top_ups::{Begun, ListFilter, top_up_begin, top_up_fetch, top_up_list, top_up_record};
 
 use crate::{

@@ -19,7 +19,7 @@ macro_rules! statuses {
         impl $name {
             /// # Errors
             /// `Unreadable` for one that is not known: what it means for money is not guessed.
-            fn parse(text: &str) -> Result<Self, StripeFault> {
+            pub(super) fn parse(text: &str) -> Result<Self, StripeFault> {
                 match text {
                     $($text => Ok(Self::$variant),)*
                     other => Err(StripeFault::Unreadable(format!("a status that is not known: {other:?}"))),
@@ -45,6 +45,17 @@ statuses! {
 statuses! {
     /// Where a hosted checkout is.
     CheckoutStatus { Open "open", Complete "complete", Expired "expired" }
+}
+
+statuses! {
+    /// Where a connected account's payout to its bank is.
+    BankPayoutStatus {
+        Pending "pending",
+        InTransit "in_transit",
+        Paid "paid",
+        Failed "failed",
+        Canceled "canceled",
+    }
 }
 
 /// A PaymentIntent.
@@ -161,10 +172,10 @@ impl Listed for CheckoutFields {
     }
 }
 
-fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
+pub(super) fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
     metadata.and_then(|metadata| metadata.get(ROW_KEY)).is_some_and(|id| id == row_id)
 }
 
-fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
+pub(super) fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
     metadata.and_then(|mut metadata| metadata.remove(ROW_KEY))
 }
