@@ -14,8 +14,8 @@ use crate::{
     db::Tx,
     identity::{Auth, scope},
     web::{
-        AuthProblems, ConflictProblem, FundsProblem, Idem, IdempotencyProblems, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query,
-        QueryProblems, cursor, idempotency,
+        AuthProblems, ConflictProblem, FundsProblem, Idem, IdempotencyProblems, InputProblems, Json, Limit, NotFoundProblem, Page, Path,
+        Query, QueryProblems, cursor, idempotency,
     },
 };
 

@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 use miniserde::Deserialize;
 use stripe_client_core::{RequestBuilder, StripeMethod, StripeRequest};
 use stripe_connect::{
-    account::{CreateAccount, CreateAccountCapabilities, CreateAccountCapabilitiesTransfers, CreateAccountType, ListAccount, RetrieveAccount},
+    account::{
+        CreateAccount, CreateAccountCapabilities, CreateAccountCapabilitiesTransfers, CreateAccountType, ListAccount, RetrieveAccount,
+    },
     account_link::{CreateAccountLink, CreateAccountLinkType},
     transfer::{CreateTransfer, ListTransfer, RetrieveTransfer},
     transfer_reversal::CreateIdTransferReversal,

@@ -6,7 +6,8 @@ use super::{
     super::{
         letters,
         model::{
-            GONE, OnboardingRequest, OnboardingView, PayoutAccount, PayoutAccountStatus, PayoutAccountView, PayoutSchedule, UpdatePayoutAccount,
+            GONE, OnboardingRequest, OnboardingView, PayoutAccount, PayoutAccountStatus, PayoutAccountView, PayoutSchedule,
+            UpdatePayoutAccount,
         },
         queries,
         state::{next_week, withdrawable},
@@ -197,7 +198,8 @@ pub(super) async fn record(
     if row.is_gone() || row.observed_at.is_some_and(|at| at >= asked_at) {
         return Ok(false);
     }
-    let was = (row.status()?, row.requirements_due.clone(), row.disabled_reason.clone(), row.payouts_enabled, row.stripe_account_id.clone());
+    let was =
+        (row.status()?, row.requirements_due.clone(), row.disabled_reason.clone(), row.payouts_enabled, row.stripe_account_id.clone());
     let status = match said.filter(|account| !account.is_deleted) {
         Some(account) => {
             row.stripe_account_id.get_or_insert_with(|| account.id.clone());

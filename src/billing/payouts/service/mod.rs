@@ -8,7 +8,8 @@ mod weekly;
 
 pub use accounts::{payout_account_onboard, payout_account_show, payout_account_update};
 pub(in super::super) use events::{
-    AccountSeen, BankSeen, TransferSeen, account_seen, apply_to_account, apply_to_bank_payout, apply_to_payout, bank_payout_seen, transfer_seen,
+    AccountSeen, BankSeen, TransferSeen, account_seen, apply_to_account, apply_to_bank_payout, apply_to_payout, bank_payout_seen,
+    transfer_seen,
 };
 pub use payouts::{Begun, ListFilter, payout_begin, payout_fetch, payout_list, payout_record};
 pub use settle::ask_due;

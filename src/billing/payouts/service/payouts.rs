@@ -120,9 +120,9 @@ fn payable_account(account: Option<PayoutAccount>) -> Result<PayoutAccount> {
     let refuse = |detail: &'static str| Err(Error::new(Code::PayoutsNotEnabled, detail));
     let Some(account) = account else { return refuse("Set up a payout account first: POST /api/v1/payout-account.") };
     match account.status()? {
-        PayoutAccountStatus::Enabled if account.paused_reason.is_some() => {
-            refuse("The bank sent a payout back. Check the bank account at Stripe, then set the schedule again: PATCH /api/v1/payout-account.")
-        }
+        PayoutAccountStatus::Enabled if account.paused_reason.is_some() => refuse(
+            "The bank sent a payout back. Check the bank account at Stripe, then set the schedule again: PATCH /api/v1/payout-account.",
+        ),
         PayoutAccountStatus::Enabled => Ok(account),
         PayoutAccountStatus::None | PayoutAccountStatus::Onboarding => {
             refuse("Stripe has not been told all it has to know: POST /api/v1/payout-account leads there.")

@@ -39,15 +39,30 @@ const PLATFORM_IS_SHORT: &str = "balance_insufficient";
 /// What came of asking.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
-    Seen { transfer: StripeTransfer, asked_at: DateTime<Utc> },
+    Seen {
+        transfer: StripeTransfer,
+        asked_at: DateTime<Utc>,
+    },
     /// Stripe will not make this transfer.
-    Refused { attempt: i32, code: String },
+    Refused {
+        attempt: i32,
+        code: String,
+    },
     /// It cannot now, and did nothing.
-    NotNow { attempt: i32, code: String },
+    NotNow {
+        attempt: i32,
+        code: String,
+    },
     /// It lists no transfer, though it was asked for one some time ago.
-    Absent { attempt: i32 },
+    Absent {
+        attempt: i32,
+    },
     /// Stripe will not take it back: the payout account no longer has it.
-    NotReturned { transfer: StripeTransfer, asked_at: DateTime<Utc>, code: String },
+    NotReturned {
+        transfer: StripeTransfer,
+        asked_at: DateTime<Utc>,
+        code: String,
+    },
     /// Nobody knows, or there was nothing to ask.
     Nothing,
 }
@@ -194,8 +209,8 @@ fn figures(row: &Payout, transfer: &StripeTransfer) -> Result<Option<Money>> {
     let is_other = row.stripe_transfer_id.as_ref().is_some_and(|id| *id != transfer.id);
     // A payout that was booked back must not have been sent after all.
     let is_over = row.stripe_transfer_id.is_none() && row.status()? != PayoutStatus::Pending;
-    let is_alike =
-        Currency::parse(&transfer.currency) == Some(currency) && Money::from_minor_units(transfer.minor_units, currency)? == row.amount_micros;
+    let is_alike = Currency::parse(&transfer.currency) == Some(currency)
+        && Money::from_minor_units(transfer.minor_units, currency)? == row.amount_micros;
     if is_other || is_over || !is_alike {
         return Ok(None);
     }

@@ -35,7 +35,10 @@ async fn a_host_answers_stripes_questions_and_is_then_paid() {
     assert_eq!(hosting.release("account.updated").await, [200, 200]);
     assert_eq!(hosting.shop.text("SELECT status FROM payout_accounts").await, "enabled");
     let account = hosting.account().await;
-    assert_eq!((&account["status"], &account["requirements_due"], &account["payouts_enabled"]), (&json!("enabled"), &json!([]), &json!(true)));
+    assert_eq!(
+        (&account["status"], &account["requirements_due"], &account["payouts_enabled"]),
+        (&json!("enabled"), &json!([]), &json!(true))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,7 +62,9 @@ async fn what_is_wrong_with_a_request_takes_nothing() {
         let problem = hosting.request(&format!("k{at}"), &json!({ "amount": amount })).expect_problem(422, "invalid_input").await;
         assert_eq!((&problem["errors"][0]["pointer"], &problem["errors"][0]["code"]), (&json!("/amount"), &json!(code)), "{amount}");
     }
-    for form in [json!({ "amount": "-5.00" }), json!({ "amount": "0.00" }), json!({ "amount": 5 }), json!({ "amount": "5.00", "currency": "eur" })] {
+    for form in
+        [json!({ "amount": "-5.00" }), json!({ "amount": "0.00" }), json!({ "amount": 5 }), json!({ "amount": "5.00", "currency": "eur" })]
+    {
         hosting.request(&form.to_string(), &form).expect_problem(422, "invalid_input").await;
     }
     let problem = hosting.request("m", &json!({ "amount": "9.01" })).expect_problem(402, "insufficient_funds").await;

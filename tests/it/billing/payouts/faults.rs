@@ -94,7 +94,8 @@ async fn a_request_that_never_arrived_is_sent_again() {
     hosting.assert_payable("4.00").await;
     hosting.poll().await;
     assert_eq!(hosting.read(&payout).await["status"], "sent");
-    let keys: Vec<_> = hosting.shop.stripe.calls().into_iter().filter(|call| call["path"] == "/v1/transfers" && call["method"] == "POST").collect();
+    let keys: Vec<_> =
+        hosting.shop.stripe.calls().into_iter().filter(|call| call["path"] == "/v1/transfers" && call["method"] == "POST").collect();
     assert!(keys.iter().all(|call| call["idempotency_key"] == keys[0]["idempotency_key"]), "{keys:?}");
     hosting.assert_payable("4.00").await;
 }

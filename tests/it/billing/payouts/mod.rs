@@ -7,7 +7,6 @@ mod faults;
 mod weekly;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel_async::RunQueryDsl;
 use rigmark::base::{
     Money,
     id::{AccountId, HoldId, RentalId, TransferId},
@@ -86,12 +85,6 @@ impl Hosting {
         let cents = cents.to_string();
         let card = [("amount", cents.as_str()), ("currency", "usd"), ("payment_method", "pm_card_bypassPending"), ("confirm", "true")];
         assert_eq!(self.shop.at_stripe("/v1/payment_intents", &card).await["status"], "succeeded");
-    }
-
-    /// A rental that the host earned `net` with, now. Returns its charge.
-    pub async fn earn(&self, net: &str) -> Correction {
-        let now = business_now(&self.shop.app).await;
-        earn(&self.shop.app, self.host, net, now).await
     }
 
     /// Earned `net` that is payable already.
@@ -195,14 +188,12 @@ pub async fn earn(app: &crate::support::TestApp, host: AccountId, net: &str, at:
     let charge = Charge::in_all(gross, 1_000).unwrap();
     assert_eq!(charge.host_share().unwrap(), net, "take an amount of which 10/9 is whole");
     let renter = AccountId::new();
-    diesel::sql_query(
+    let insert = diesel::sql_query(
         "INSERT INTO accounts (id, kind, handle, handle_skeleton, display_name, created_at)
          VALUES ($1, 'user', 'a' || md5($1::text), 'a' || md5($1::text), 'A', now())",
-    )
-    .bind::<diesel::sql_types::Uuid, _>(renter.uuid())
-    .execute(&mut app.connect().await)
-    .await
-    .unwrap();
+    );
+    let insert = insert.bind::<diesel::sql_types::Uuid, _>(renter.uuid());
+    diesel_async::RunQueryDsl::execute(insert, &mut app.connect().await).await.unwrap();
     let bring = TransferRequest {
         id: TransferId::new(),
         code: TransferCode::SandboxCredit,
