@@ -140,7 +140,8 @@ pub async fn payouts_take_due(conn: &mut Conn, now: DateTime<Utc>, lease: TimeDe
     Ok(taken.into_iter().map(|due| PayoutId::from_uuid(due.id)).collect())
 }
 
-/// What Stripe sent on to the bank in one payout of its own has arrived: all that was on the account when it was made. Returns how many.
+/// What Stripe sent on to the bank in one payout of its own has arrived: all that was on the account before it was made. What came in the same
+/// second may have been too late; the next payout has it at the latest. Returns how many.
 pub async fn payouts_arrived(
     tx: &mut Tx<'_>,
     account: PayoutAccountId,
@@ -151,7 +152,7 @@ pub async fn payouts_arrived(
     let sent = payouts::table
         .filter(payouts::payout_account_id.eq(account))
         .filter(payouts::status.eq("sent"))
-        .filter(payouts::transferred_at.le(made_at));
+        .filter(payouts::transferred_at.lt(made_at));
     let arrived = (
         payouts::status.eq("paid"),
         payouts::bank_payout_id.eq(bank_payout),
@@ -161,7 +162,7 @@ pub async fn payouts_arrived(
     Ok(diesel::update(sent).set(arrived).execute(&mut **tx).await?)
 }
 
-/// What a bank sent back is to be taken back: what was in that payout of Stripe's, or on the account when it was made. Returns how many.
+/// What a bank sent back is to be taken back: what was in that payout of Stripe's, or on the account before it was made. Returns how many.
 pub async fn payouts_recall(
     tx: &mut Tx<'_>,
     account: PayoutAccountId,
@@ -171,7 +172,7 @@ pub async fn payouts_recall(
     wall_now: DateTime<Utc>,
 ) -> Result<usize> {
     let was_in = payouts::status.eq("paid").and(payouts::bank_payout_id.is_not_distinct_from(bank_payout));
-    let was_there = payouts::status.eq("sent").and(payouts::transferred_at.is_not_null()).and(payouts::transferred_at.le(made_at));
+    let was_there = payouts::status.eq("sent").and(payouts::transferred_at.is_not_null()).and(payouts::transferred_at.lt(made_at));
     let sent_back = payouts::table
         .filter(payouts::payout_account_id.eq(account))
         .filter(payouts::is_recalled.eq(false))

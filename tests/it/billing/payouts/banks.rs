@@ -49,8 +49,7 @@ async fn all_orders_of_its_events_at_once_book_a_reversal_once() {
 async fn what_the_bank_has_is_paid() {
     let hosting = Hosting::with_payable("9.00").await;
     let payout = hosting.pay_out("k", "5.00").await;
-    let made = hosting.as_host_at_stripe("/v1/payouts", &[("amount", "500"), ("currency", "usd")]).await;
-    assert_eq!(made["status"], "pending", "{made}");
+    hosting.to_the_bank(500).await;
     assert_eq!(hosting.release("payout.created").await, [200, 200]);
     assert_eq!(hosting.read(&payout).await["status"], "sent");
     hosting.shop.stripe.advance(2 * DAY);
@@ -70,7 +69,7 @@ async fn what_a_dead_bank_sends_back_is_payable_again_and_payouts_stop() {
     hosting.schedule("weekly").await;
     let payout = hosting.pay_out("k", "5.00").await;
     hosting.at_stripe_becomes("dead_bank").await;
-    hosting.as_host_at_stripe("/v1/payouts", &[("amount", "500"), ("currency", "usd")]).await;
+    hosting.to_the_bank(500).await;
     hosting.shop.stripe.advance(2 * DAY);
     assert_eq!(hosting.release("payout.failed").await, [200, 200]);
     assert_eq!(hosting.account().await["paused_reason"], "account_closed");
@@ -96,7 +95,7 @@ async fn what_a_dead_bank_sends_back_is_payable_again_and_payouts_stop() {
 async fn what_stripe_no_longer_has_is_not_booked_back() {
     let hosting = Hosting::with_payable("9.00").await;
     let payout = hosting.pay_out("k", "5.00").await;
-    hosting.as_host_at_stripe("/v1/payouts", &[("amount", "500"), ("currency", "usd")]).await;
+    hosting.to_the_bank(500).await;
     hosting.at_stripe_becomes("reject").await;
     assert_eq!(hosting.account().await["status"], "disabled");
     hosting.poll().await;

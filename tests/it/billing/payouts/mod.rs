@@ -152,7 +152,10 @@ impl Hosting {
         let fresh = fresh["undelivered"].as_array().unwrap().iter().filter(|event| event["type"] == kind);
         let events: Vec<String> = fresh.map(|event| event["event"].as_str().unwrap().to_owned()).collect();
         assert!(!events.is_empty(), "no event {kind}");
-        self.shop.release(Release { events, copies: 2, ..Release::default() }).await
+        // Signed by our clock, however far Stripe's has been moved.
+        let wall_now = self.shop.app.ctx().clock.wall_now().timestamp();
+        let age_seconds = self.shop.stripe.with(|world| world.now()) - wall_now;
+        self.shop.release(Release { events, copies: 2, age_seconds, ..Release::default() }).await
     }
 
     /// A request of the connected account itself.
@@ -162,6 +165,13 @@ impl Hosting {
         let request = request.header("Stripe-Account", self.stripe_account().await).body(body);
         let request = request.header("content-type", "application/x-www-form-urlencoded");
         serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
+    }
+
+    /// Stripe sends this on to the bank, a while after it came.
+    pub async fn to_the_bank(&self, cents: i64) {
+        self.shop.stripe.advance(60);
+        let made = self.as_host_at_stripe("/v1/payouts", &[("amount", &cents.to_string()), ("currency", "usd")]).await;
+        assert_eq!(made["status"], "pending", "{made}");
     }
 
     /// Subjects of the letters that were written.
