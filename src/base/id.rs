@@ -47,6 +47,8 @@ kinds! {
     Dispute DisputeId "dsp";
     StripeCustomer StripeCustomerId "scu";
     CardSetup CardSetupId "cst";
+    PayoutAccount PayoutAccountId "pac";
+    Payout PayoutId "pay";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -3,7 +3,7 @@
 
 use diesel::{sql_query, sql_types::Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use rigmark::base::id::{CardSetupId, DisputeId, RefundId, TopUpId};
+use rigmark::base::id::{CardSetupId, DisputeId, PayoutId, RefundId, TopUpId};
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
@@ -107,6 +107,12 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/automatic-top-up", "", OwnFault(404)),
     ("put", "/api/v1/automatic-top-up", r#"{"threshold": "1.00", "amount": "50.00", "payment_method": "pm_renters"}"#, OwnFault(409)),
     ("delete", "/api/v1/automatic-top-up", "", OwnFault(404)),
+    ("post", "/api/v1/payout-account", r#"{"return_url": "https://example.org"}"#, OwnFault(409)),
+    ("get", "/api/v1/payout-account", "", Own),
+    ("patch", "/api/v1/payout-account", r#"{"schedule": "weekly"}"#, OwnFault(409)),
+    ("post", "/api/v1/payouts", r#"{"amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/payouts", "", Own),
+    ("get", "/api/v1/payouts/{payout}", "", Hidden),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
@@ -169,6 +175,7 @@ impl Owned {
         let top_up = canceled_top_up(&stage).await;
         let (refund, dispute) = moved_back(&stage, &top_up).await;
         let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
+        let payout = failed_payout(&stage).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
@@ -179,6 +186,7 @@ impl Owned {
             paid.clone(),
             card_setup.clone(),
             "pm_renters".to_owned(),
+            payout.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -207,6 +215,7 @@ impl Owned {
             ("dispute", dispute),
             ("paid", paid),
             ("card_setup", card_setup),
+            ("payout", payout),
             ("model", model),
             ("document", document),
         ];
@@ -244,6 +253,8 @@ impl Owned {
                     "organizations/guild/members",
                     "organizations/guild/invitations",
                     "balance",
+                    "payouts",
+                    "payout-account",
                     "me",
                     "reports?by=@host",
                 ][..],
@@ -331,6 +342,18 @@ async fn paid_with_a_saved_card(stage: &Stage) -> (String, String) {
         sql_query(insert).bind::<SqlUuid, _>(id).execute(&mut conn).await.unwrap();
     }
     (paid.to_string(), setup.to_string())
+}
+
+/// A payout of the host's, as another mode has left it.
+async fn failed_payout(stage: &Stage) -> String {
+    let id = PayoutId::new();
+    let insert = "WITH account AS (
+            INSERT INTO payout_accounts (id, account_id, is_current, status, created_at)
+            SELECT gen_random_uuid(), id, true, 'restricted', now() FROM accounts WHERE handle = 'host' RETURNING id, account_id)
+        INSERT INTO payouts (id, account_id, payout_account_id, amount_micros, status, created_at, settled_at)
+        SELECT $1, account_id, id, 1000000, 'failed', now(), now() FROM account";
+    sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
+    id.to_string()
 }
 
 fn code(answer: &Answer) -> String {

@@ -9,6 +9,7 @@ use super::{
     super::{
         cards::{self, MethodSeen, SetupSeen},
         model::{Observation, Outcome, StripeEventRow},
+        payouts::service as payouts,
         queries,
         refunds::history::{self, History},
     },
@@ -34,6 +35,8 @@ struct Event {
     id: String,
     #[serde(rename = "type")]
     event_type: String,
+    /// The connected account that it happened to; none for what happened to us.
+    account: Option<String>,
     data: EventData,
 }
 
@@ -60,7 +63,7 @@ pub async fn event_take(ctx: &Ctx, signature: Option<&str>, body: &[u8]) -> Resu
     }
     let event: Event = serde_json::from_slice(body).map_err(|_| malformed())?;
     let object = event.data.object.id.as_deref();
-    if ![Some(event.id.as_str()), Some(event.event_type.as_str()), object].into_iter().flatten().all(is_name) {
+    if ![Some(event.id.as_str()), Some(event.event_type.as_str()), object, event.account.as_deref()].into_iter().flatten().all(is_name) {
         return Err(malformed());
     }
     if queries::event_is_known(&mut *ctx.db.conn().await?, &event.id).await? {
@@ -102,6 +105,9 @@ enum Seen {
     CustomerDeleted(String),
     /// None of ours, or as it was.
     Nothing,
+    PayoutAccount(payouts::AccountSeen),
+    Payout(payouts::TransferSeen),
+    BankPayout(payouts::BankSeen),
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -115,6 +121,12 @@ enum Subject {
     Setup,
     Method,
     Customer,
+    Account,
+    /// Of a connected account that has let us go; the object is our own application.
+    AccountLetGo,
+    Transfer,
+    /// To the bank of a connected account.
+    BankPayout,
 }
 
 impl Subject {
@@ -129,6 +141,10 @@ impl Subject {
             "setup_intent" => Self::Setup,
             "payment_method" => Self::Method,
             "customer" if event_type == "customer.deleted" => Self::Customer,
+            "account" => Self::Account,
+            "account.application" => Self::AccountLetGo,
+            "transfer" => Self::Transfer,
+            "payout" => Self::BankPayout,
             _ => return None,
         })
     }
@@ -138,7 +154,13 @@ impl Subject {
 async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<Seen>> {
     let Some(subject) = Subject::of(&event.event_type) else { return Ok(None) };
     let id = event.data.object.id.as_deref().ok_or_else(malformed)?;
+    let of_account = event.account.as_deref();
     let fetched = match subject {
+        Subject::Account => payouts::account_seen(ctx, stripe, id).await.map(Seen::PayoutAccount),
+        Subject::Transfer => payouts::transfer_seen(ctx, stripe, id).await.map(Seen::Payout),
+        Subject::AccountLetGo | Subject::BankPayout if of_account.is_none() => return Ok(None),
+        Subject::AccountLetGo => payouts::account_seen(ctx, stripe, of_account.unwrap_or(id)).await.map(Seen::PayoutAccount),
+        Subject::BankPayout => payouts::bank_payout_seen(stripe, of_account.unwrap_or(id), id).await.map(Seen::BankPayout),
         Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
         Subject::Charge | Subject::Refund | Subject::Dispute => history_seen(ctx, stripe, subject, id).await,
         Subject::Checkout => checkout_seen(ctx, stripe, id).await,
@@ -195,6 +217,9 @@ async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
         Seen::CardSetup(seen) => cards::record_setup(ctx, tx, seen).await,
         Seen::CustomerDeleted(id) => cards::customer_deleted(ctx, tx, id).await,
         Seen::Nothing => Ok(Outcome::Noted),
+        Seen::PayoutAccount(seen) => payouts::apply_to_account(ctx, tx, seen).await,
+        Seen::Payout(seen) => payouts::apply_to_payout(ctx, tx, seen).await,
+        Seen::BankPayout(seen) => payouts::apply_to_bank_payout(ctx, tx, seen).await,
     }
 }
 
