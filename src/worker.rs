@@ -13,6 +13,8 @@ pub fn registry() -> Registry {
             Arc::new(rentals::jobs::Starter::default()),
             Arc::new(billing::jobs::AskTopUps),
             Arc::new(billing::automatic::jobs::TopUpAutomatically),
+            Arc::new(billing::refunds::jobs::AskRefunds),
+            Arc::new(billing::disputes::jobs::AskDisputes),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(benchmarks::EngineIdentity::default()),

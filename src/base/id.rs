@@ -45,6 +45,8 @@ kinds! {
     TopUp TopUpId "top";
     StripeCustomer StripeCustomerId "scu";
     CardSetup CardSetupId "cst";
+    Refund RefundId "ref";
+    Dispute DisputeId "dsp";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -132,6 +132,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Of two things that one event has led to.
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Alarm, _) | (_, Self::Alarm) => Self::Alarm,
+            (Self::Applied, _) | (_, Self::Applied) => Self::Applied,
+            (Self::Unchanged, _) | (_, Self::Unchanged) => Self::Unchanged,
+            (Self::Noted, Self::Noted) => Self::Noted,
+        }
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Applied => "applied",

@@ -1,6 +1,14 @@
 //! Generated from the database by `make schema`; never edited by hand.
 
 diesel::table! {
+    account_freezes (account_id, subject) {
+        account_id -> Uuid,
+        subject -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     accounts (id) {
         id -> Uuid,
         kind -> Text,
@@ -124,6 +132,27 @@ diesel::table! {
         expires_at -> Timestamptz,
         used_at -> Nullable<Timestamptz>,
         model -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    disputes (id) {
+        id -> Uuid,
+        top_up_id -> Uuid,
+        account_id -> Uuid,
+        stripe_dispute_id -> Text,
+        amount_micros -> Int8,
+        reason -> Text,
+        status -> Text,
+        withdrawn_micros -> Int8,
+        reinstated_micros -> Int8,
+        fee_micros -> Int8,
+        hold_id -> Nullable<Uuid>,
+        evidence_due_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        closed_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -412,6 +441,25 @@ diesel::table! {
 }
 
 diesel::table! {
+    refunds (id) {
+        id -> Uuid,
+        top_up_id -> Uuid,
+        account_id -> Uuid,
+        origin -> Text,
+        request_key -> Nullable<Text>,
+        amount_micros -> Int8,
+        status -> Text,
+        stripe_refund_id -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        settled_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     registrations (id) {
         id -> Uuid,
         email -> Text,
@@ -686,6 +734,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    stripe_scans (kind) {
+        kind -> Text,
+        through -> Timestamptz,
+        due_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     tool_uploads (tool_id) {
         tool_id -> Text,
         account_id -> Uuid,
@@ -756,6 +812,7 @@ diesel::table! {
     }
 }
 
+diesel::joinable!(account_freezes -> accounts (account_id));
 diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> machines (machine_id));
 diesel::joinable!(api_keys -> users (created_by));
@@ -766,6 +823,9 @@ diesel::joinable!(board_series -> hardware_models (hardware_slug));
 diesel::joinable!(card_setups -> accounts (account_id));
 diesel::joinable!(challenges -> accounts (account_id));
 diesel::joinable!(challenges -> machines (machine_id));
+diesel::joinable!(disputes -> accounts (account_id));
+diesel::joinable!(disputes -> holds (hold_id));
+diesel::joinable!(disputes -> top_ups (top_up_id));
 diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
@@ -788,6 +848,8 @@ diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
+diesel::joinable!(refunds -> accounts (account_id));
+diesel::joinable!(refunds -> top_ups (top_up_id));
 diesel::joinable!(remeasure_schedules -> machines (machine_id));
 diesel::joinable!(remeasurements -> machines (machine_id));
 diesel::joinable!(remeasurements -> runs (run_id));
@@ -819,6 +881,7 @@ diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
 diesel::allow_tables_to_appear_in_same_query! {
+    account_freezes,
     accounts,
     api_keys,
     audit_events,
@@ -826,6 +889,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     board_series,
     card_setups,
     challenges,
+    disputes,
     entitlements,
     hardware_models,
     holds,
@@ -843,6 +907,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     payment_methods,
     postings,
     refresh_tokens,
+    refunds,
     remeasure_schedules,
     remeasurements,
     rental_events,

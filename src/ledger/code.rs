@@ -15,11 +15,12 @@ pub enum TransferCode {
     SandboxCredit,
     /// A payment through Stripe.
     TopUp,
-    /// A refund asked for: the money is on its way back to the card.
+    /// The money is on its way back to the card. One that was made at Stripe has left already and may leave a debt.
     Refund,
     RefundSettled,
+    /// It came back, before or after it was settled.
     RefundFailed,
-    /// A bank took a payment back; the only code but `correction` that may leave a debt.
+    /// A bank took a payment back; may leave a debt.
     Chargeback,
     ChargebackReversed,
     /// Money set aside for a rental.
@@ -130,7 +131,7 @@ impl TransferCode {
             Self::TopUp | Self::ChargebackReversed => (&[StripeClearing], &[Available]),
             Self::Refund => (&[Available], &[RefundsInTransit]),
             Self::RefundSettled => (&[RefundsInTransit], &[StripeClearing]),
-            Self::RefundFailed => (&[RefundsInTransit], &[Available]),
+            Self::RefundFailed => (&[RefundsInTransit, StripeClearing], &[Available]),
             Self::Chargeback => (&[Available], &[StripeClearing]),
             Self::Hold | Self::HoldIncrease => (&[Available], &[Held]),
             Self::HoldRelease | Self::HoldExpire => (&[Held], &[Available]),

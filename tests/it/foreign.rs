@@ -3,7 +3,7 @@
 
 use diesel::{sql_query, sql_types::Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use rigmark::base::id::{CardSetupId, TopUpId};
+use rigmark::base::id::{CardSetupId, DisputeId, RefundId, TopUpId};
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
@@ -101,10 +101,17 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/automatic-top-up", "", OwnFault(404)),
     ("put", "/api/v1/automatic-top-up", r#"{"threshold": "1.00", "amount": "50.00", "payment_method": "pm_renters"}"#, OwnFault(409)),
     ("delete", "/api/v1/automatic-top-up", "", OwnFault(404)),
+    ("post", "/api/v1/refunds", r#"{"top_up_id": "{top_up}", "amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/refunds", "", Own),
+    ("get", "/api/v1/refunds/{refund}", "", Hidden),
+    ("get", "/api/v1/disputes", "", Own),
+    ("get", "/api/v1/disputes/{dispute}", "", Hidden),
+    ("get", "/api/v1/disputes/{dispute}/evidence", "", Hidden),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
     ("get", "/api/v1/admin/review-queue", "", Forbidden),
+    ("get", "/api/v1/admin/disputes/{dispute}/evidence", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}/similar", "", Forbidden),
     ("post", "/api/v1/admin/matrix-runs/{run}/review", r#"{"decision": "reject", "reason": "no"}"#, Forbidden),
@@ -161,6 +168,7 @@ impl Owned {
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
         let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
+        let (refund, dispute) = moved_back(&stage, &top_up).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
@@ -169,6 +177,8 @@ impl Owned {
             paid.clone(),
             card_setup.clone(),
             "pm_renters".to_owned(),
+            refund.clone(),
+            dispute.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -195,6 +205,8 @@ impl Owned {
             ("top_up", top_up),
             ("paid", paid),
             ("card_setup", card_setup),
+            ("refund", refund),
+            ("dispute", dispute),
             ("model", model),
             ("document", document),
         ];
@@ -241,6 +253,8 @@ impl Owned {
                 &[
                     "rentals",
                     "top-ups",
+                    "refunds",
+                    "disputes",
                     "payment-methods",
                     "automatic-top-up",
                     "balance",
@@ -294,6 +308,29 @@ async fn paid_with_a_saved_card(stage: &Stage) -> (String, String) {
         sql_query(insert).bind::<SqlUuid, _>(id).execute(&mut conn).await.unwrap();
     }
     (paid.to_string(), setup.to_string())
+}
+
+/// A refund and a dispute of it, from the same other mode.
+async fn moved_back(stage: &Stage, top_up: &str) -> (String, String) {
+    let top_up: TopUpId = top_up.parse().unwrap();
+    let (refund, dispute) = (RefundId::new(), DisputeId::new());
+    let inserts = [
+        (
+            "INSERT INTO refunds (id, top_up_id, account_id, origin, amount_micros, status, created_at, settled_at)
+             SELECT $1, id, account_id, 'request', 10000, 'failed', now(), now() FROM top_ups WHERE id = $2",
+            refund.uuid(),
+        ),
+        (
+            "INSERT INTO disputes (id, top_up_id, account_id, stripe_dispute_id, amount_micros, reason, status, created_at, closed_at)
+             SELECT $1, id, account_id, 'du_1', 10000, 'fraudulent', 'warning_closed', now(), now() FROM top_ups WHERE id = $2",
+            dispute.uuid(),
+        ),
+    ];
+    for (insert, id) in inserts {
+        let insert = sql_query(insert).bind::<SqlUuid, _>(id).bind::<SqlUuid, _>(top_up.uuid());
+        insert.execute(&mut stage.app.connect().await).await.unwrap();
+    }
+    (refund.to_string(), dispute.to_string())
 }
 
 fn code(answer: &Answer) -> String {

@@ -10,6 +10,7 @@ use super::{
         cards::{self, MethodSeen, SetupSeen},
         model::{Observation, Outcome, StripeEventRow},
         queries,
+        refunds::history::{self, History},
     },
     require_stripe,
     settle::{note_alarm, record},
@@ -99,6 +100,9 @@ enum Seen {
     /// By its id.
     CustomerDeleted(String),
     Nothing,
+    History(Box<History>),
+    /// An object that belongs to no PaymentIntent: none of ours.
+    Foreign,
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -109,6 +113,9 @@ enum Subject {
     Setup,
     Method,
     Customer,
+    Charge,
+    Refund,
+    Dispute,
 }
 
 impl Subject {
@@ -120,6 +127,9 @@ impl Subject {
             "setup_intent" => Self::Setup,
             "payment_method" => Self::Method,
             "customer" if event_type == "customer.deleted" => Self::Customer,
+            "charge" if event_type == "charge.refunded" => Self::Charge,
+            "charge.refund" | "refund" => Self::Refund,
+            "charge.dispute" => Self::Dispute,
             _ => return None,
         })
     }
@@ -138,6 +148,7 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
             true => Seen::CustomerDeleted(found.id),
             false => Seen::Nothing,
         }),
+        Subject::Charge | Subject::Refund | Subject::Dispute => history_seen(ctx, stripe, subject, id).await,
     };
     match fetched {
         Ok(seen) => Ok(Some(seen)),
@@ -164,6 +175,19 @@ async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, Str
     Ok(Seen::TopUp(Observation { asked_at, checkout: Some(checkout), payment }))
 }
 
+/// The whole history of the payment that the object belongs to.
+async fn history_seen(ctx: &Ctx, stripe: &Stripe, subject: Subject, id: &str) -> Result<Seen, StripeFault> {
+    let payment_id = match subject {
+        Subject::Charge => stripe.charge_fetch(id).await?.payment_id,
+        Subject::Dispute => stripe.dispute_fetch(id).await?.payment_id,
+        _ => stripe.refund_fetch(id).await?.payment_id,
+    };
+    match payment_id {
+        Some(payment_id) => Ok(Seen::History(Box::new(history::look(ctx, stripe, &payment_id).await?))),
+        None => Ok(Seen::Foreign),
+    }
+}
+
 async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
     match seen {
         Seen::TopUp(seen) => apply_to_top_up(ctx, tx, seen).await,
@@ -171,6 +195,8 @@ async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
         Seen::CardSetup(seen) => cards::record_setup(ctx, tx, seen).await,
         Seen::CustomerDeleted(id) => cards::customer_deleted(ctx, tx, id).await,
         Seen::Nothing => Ok(Outcome::Noted),
+        Seen::History(seen) => history::record(ctx, tx, seen).await,
+        Seen::Foreign => Ok(Outcome::Noted),
     }
 }
 

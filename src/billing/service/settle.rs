@@ -58,7 +58,7 @@ pub(super) async fn ask(ctx: &Ctx, stripe: &Stripe, top_up: &TopUp) -> Result<Op
 ///
 /// # Errors
 /// The ledger's; `internal` when Stripe says it was paid nothing.
-pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen: &Observation) -> Result<Outcome> {
+pub(in super::super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen: &Observation) -> Result<Outcome> {
     if let Some(alarm) = alarm(top_up, seen)? {
         return raise(tx, top_up, alarm).await;
     }
@@ -114,7 +114,7 @@ async fn raise(tx: &mut Tx<'_>, top_up: &mut TopUp, alarm: &'static str) -> Resu
     Ok(Outcome::Alarm)
 }
 
-pub(super) fn note_alarm(alarm: &'static str, subject: &str) {
+pub(in super::super) fn note_alarm(alarm: &'static str, subject: &str) {
     metrics::counter!("rigmark_payment_alarms_total", "alarm" => alarm).increment(1);
     tracing::error!(alarm, subject, "a payment needs an operator; nothing was credited");
 }

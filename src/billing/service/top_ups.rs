@@ -33,7 +33,7 @@ const METHOD_BYTES_MAX: usize = 255;
 /// A repeat this late only asks what became of the first request; well before Stripe forgets its idempotency key.
 const SENT_AGAIN_WITHIN: TimeDelta = TimeDelta::minutes(10);
 /// How long a key is its top-up's; as long as `web::idempotency` keeps answers.
-const KEY_KEPT: TimeDelta = TimeDelta::hours(25);
+pub(in super::super) const KEY_KEPT: TimeDelta = TimeDelta::hours(25);
 /// How long Stripe is asked for one request of ours, all tries and questions together; shorter than the lease of its idempotency key, so that
 /// nobody else begins the same meanwhile.
 pub const STRIPE_MAX: Duration = Duration::from_secs(50);

@@ -1,4 +1,5 @@
-//! Stripe, as narrow as billing needs it: payments, hosted checkouts, customers with their saved cards, and the signature of webhooks, in types of our own.
+//! Stripe, as narrow as billing needs it: payments, hosted checkouts, customers with their saved cards, refunds, disputes, and the signature of
+//! webhooks, in types of our own.
 //!
 //! Invariants: nothing here is called inside a transaction. A request that changes something carries an idempotency key that follows from a row
 //! of ours, so that sending it again does nothing twice. Whether a request that got no clear answer was done is never guessed:
@@ -8,13 +9,17 @@
 mod cards;
 mod client;
 mod customers;
+mod disputes;
 mod objects;
 mod payments;
+mod refunds;
 mod signature;
 
 pub use cards::{CardMark, NewSetup, NewSetupCheckout, SavedMethod, Setup};
 pub use client::{Refusal, Stripe, StripeFault};
 pub use customers::{Customer, NewCustomer};
+pub use disputes::{StripeDispute, StripeDisputeStatus};
 pub use objects::{Checkout, CheckoutStatus, Payment, PaymentStatus, SetupStatus};
 pub use payments::{Find, NewCheckout, NewPayment};
+pub use refunds::{Charge, NewRefund, StripeRefund, StripeRefundStatus};
 pub use signature::{SIGNATURE_HEADER, is_signed};

@@ -28,6 +28,7 @@ macro_rules! statuses {
         }
     };
 }
+pub(super) use statuses;
 
 statuses! {
     /// Where a PaymentIntent is.

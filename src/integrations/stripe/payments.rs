@@ -23,7 +23,7 @@ use crate::base::{Money, money::Currency};
 
 pub(super) const PAGE_ROWS: i64 = 100;
 /// Lists longer than this many pages are not read to the end.
-const PAGES_MAX: usize = 200;
+pub(super) const PAGES_MAX: usize = 200;
 /// How far Stripe's clock may be from ours.
 const CLOCK_GAP: TimeDelta = TimeDelta::minutes(5);
 
@@ -189,7 +189,7 @@ pub(super) fn metadata(row_id: &str) -> HashMap<String, String> {
     HashMap::from([(ROW_KEY.to_owned(), row_id.to_owned())])
 }
 
-fn minor_units(amount: Money) -> Result<(i64, stripe_types::Currency), StripeFault> {
+pub(super) fn minor_units(amount: Money) -> Result<(i64, stripe_types::Currency), StripeFault> {
     let currency = match amount.currency() {
         Currency::Usd => stripe_types::Currency::USD,
     };

@@ -22,7 +22,10 @@ use super::{
 };
 use crate::base::Error;
 pub use correct::correct;
-pub use holds::{capture, expire_due, hold, hold_fetch, hold_increase, hold_next_expiry, hold_remaining, holds_remaining, release};
+pub use holds::{
+    available_lock, capture, expire_due, freeze, hold, hold_at_most, hold_fetch, hold_increase, hold_next_expiry, hold_remaining,
+    holds_remaining, release, unfreeze,
+};
 pub use post::post;
 
 /// What the account has now. An account that never had money has nothing.

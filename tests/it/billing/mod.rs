@@ -3,9 +3,13 @@
 mod automatic;
 mod cards;
 mod checkout;
+mod disputes;
 mod faults;
+mod intake;
 mod orders;
 mod receipts;
+mod refund_faults;
+mod refunds;
 mod signature;
 mod top_ups;
 mod webhooks;
@@ -30,8 +34,12 @@ pub const WEBHOOK: &str = "/api/v1/stripe/events";
 
 /// Test mode, against this address.
 pub async fn app_at(stripe: &str) -> TestApp {
+    app_in(Mode::Test, stripe).await
+}
+
+pub async fn app_in(mode: Mode, stripe: &str) -> TestApp {
     TestApp::with(|config| {
-        config.mode = Mode::Test;
+        config.mode = mode;
         let secrets = vec![Secret::new("whsec_older".to_owned()), Secret::new(WEBHOOK_SECRET.to_owned())];
         let mut stripe = StripeConfig::new(Secret::new("sk_test_rigmark".to_owned()), secrets, Some(stripe.to_owned()));
         stripe.attempt_timeout = Duration::from_millis(700);
