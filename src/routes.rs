@@ -190,6 +190,18 @@ fn billing_api(config: &mut impl Mount) {
         .service(billing::automatic::api::automatic_top_up_show) // GET /api/v1/automatic-top-up
         .service(billing::automatic::api::automatic_top_up_set) // PUT /api/v1/automatic-top-up
         .service(billing::automatic::api::automatic_top_up_end); // DELETE /api/v1/automatic-top-up
+    payout_api(config);
+}
+
+/// What hosts are paid.
+fn payout_api(config: &mut impl Mount) {
+    config
+        .service(billing::payouts::api::payout_account_onboard) // POST /api/v1/payout-account
+        .service(billing::payouts::api::payout_account_show) // GET /api/v1/payout-account
+        .service(billing::payouts::api::payout_account_update) // PATCH /api/v1/payout-account
+        .service(billing::payouts::api::payout_create) // POST /api/v1/payouts
+        .service(billing::payouts::api::payout_list) // GET /api/v1/payouts
+        .service(billing::payouts::api::payout_fetch); // GET /api/v1/payouts/{id}
 }
 
 /// Endpoint, in the shape of OpenAI's API.

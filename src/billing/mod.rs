@@ -19,6 +19,7 @@ pub mod customers;
 pub mod disputes;
 pub mod jobs;
 pub mod model;
+pub mod payouts;
 mod queries;
 pub mod receipts;
 pub mod refunds;

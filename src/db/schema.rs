@@ -1,4 +1,4 @@
-//! Generated from the database by `make schema`; never edited by hand.
+// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
 
 diesel::table! {
     account_freezes (account_id, subject) {
@@ -153,6 +153,14 @@ diesel::table! {
         ask_count -> Int4,
         created_at -> Timestamptz,
         closed_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    earnings_maturity (account_id) {
+        account_id -> Uuid,
+        sequence -> Int8,
+        due_at -> Timestamptz,
     }
 }
 
@@ -415,6 +423,51 @@ diesel::table! {
         observed_at -> Timestamptz,
         created_at -> Timestamptz,
         removed_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    payout_accounts (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        is_current -> Bool,
+        country -> Nullable<Text>,
+        stripe_account_id -> Nullable<Text>,
+        status -> Text,
+        disabled_reason -> Nullable<Text>,
+        requirements_due -> Array<Text>,
+        payouts_enabled -> Bool,
+        schedule -> Text,
+        weekly_at -> Nullable<Timestamptz>,
+        paused_reason -> Nullable<Text>,
+        observed_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    payouts (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        payout_account_id -> Uuid,
+        request_key -> Nullable<Text>,
+        requested_micros -> Nullable<Int8>,
+        week -> Nullable<Date>,
+        amount_micros -> Int8,
+        reversed_micros -> Int8,
+        status -> Text,
+        stripe_transfer_id -> Nullable<Text>,
+        transferred_at -> Nullable<Timestamptz>,
+        bank_payout_id -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        is_recalled -> Bool,
+        attempt -> Int4,
+        attempted_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        settled_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -826,6 +879,7 @@ diesel::joinable!(challenges -> machines (machine_id));
 diesel::joinable!(disputes -> accounts (account_id));
 diesel::joinable!(disputes -> holds (hold_id));
 diesel::joinable!(disputes -> top_ups (top_up_id));
+diesel::joinable!(earnings_maturity -> accounts (account_id));
 diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
@@ -844,6 +898,9 @@ diesel::joinable!(mail_links -> users (user_id));
 diesel::joinable!(memberships -> accounts (organization_id));
 diesel::joinable!(memberships -> users (user_id));
 diesel::joinable!(payment_methods -> accounts (account_id));
+diesel::joinable!(payout_accounts -> accounts (account_id));
+diesel::joinable!(payouts -> accounts (account_id));
+diesel::joinable!(payouts -> payout_accounts (payout_account_id));
 diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
@@ -880,20 +937,25 @@ diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
-diesel::allow_tables_to_appear_in_same_query! {
+diesel::allow_tables_to_appear_in_same_query!(
     account_freezes,
     accounts,
     api_keys,
     audit_events,
     automatic_top_ups,
     board_series,
+    boards,
+    business_clock,
     card_setups,
     challenges,
     disputes,
+    earnings_maturity,
     entitlements,
     hardware_models,
     holds,
+    idempotency_keys,
     invitations,
+    jobs,
     leaderboard_entries,
     ledger_accounts,
     listing_answers,
@@ -905,15 +967,19 @@ diesel::allow_tables_to_appear_in_same_query! {
     memberships,
     models,
     payment_methods,
+    payout_accounts,
+    payouts,
     postings,
     refresh_tokens,
     refunds,
+    registrations,
     remeasure_schedules,
     remeasurements,
     rental_events,
     rental_segments,
     rentals,
     reports,
+    reverify_passes,
     run_cells,
     run_documents,
     run_events,
@@ -923,9 +989,12 @@ diesel::allow_tables_to_appear_in_same_query! {
     runs,
     session_cookies,
     sessions,
+    stripe_customers,
+    stripe_events,
+    stripe_scans,
     tool_uploads,
     top_ups,
     transfers,
     users,
     workload_spans,
-}
+);

@@ -121,13 +121,20 @@ pub struct StatementLineView {
     pub transfers: i64,
     /// Positive for a credit, negative for a charge.
     pub amount: Money,
+    /// What the renter paid for what the account earned as a host: `amount` and `fee`. Null for any other line.
+    pub gross: Option<Money>,
+    /// The platform's part of `gross`; negative where it was given back.
+    pub fee: Option<Money>,
     /// What the account had in all after this line.
     pub balance_after: Money,
 }
 
-impl From<StatementLine> for StatementLineView {
-    fn from(line: StatementLine) -> Self {
-        Self {
+impl TryFrom<StatementLine> for StatementLineView {
+    type Error = Error;
+    fn try_from(line: StatementLine) -> Result<Self> {
+        Ok(Self {
+            gross: line.gross()?,
+            fee: line.fee,
             day: line.key.day,
             code: line.code,
             rental_id: line.rental,
@@ -135,8 +142,19 @@ impl From<StatementLine> for StatementLineView {
             transfers: line.transfer_count,
             amount: line.amount,
             balance_after: line.balance_after,
-        }
+        })
     }
+}
+
+/// What the account earned as a host in the period, less what was given back. `net` + `fee` = `gross`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EarnedView {
+    /// What renters paid.
+    pub gross: Money,
+    /// The platform's part.
+    pub fee: Money,
+    /// The host's part.
+    pub net: Money,
 }
 
 /// A statement: opening + credits − charges = closing, to the micro-dollar, over all that the account has. What moves between its own balances
@@ -158,6 +176,7 @@ pub struct StatementView {
     pub opening: Money,
     pub credits: Money,
     pub charges: Money,
+    pub earned: EarnedView,
     pub closing: Money,
     /// What `closing` consists of.
     pub closing_balance: Balance,
@@ -312,9 +331,14 @@ async fn statement_json(ctx: &Ctx, caller: &Caller, period: Period, query: &Quer
         opening: statement.opening,
         credits: statement.credits,
         charges: statement.charges,
+        earned: EarnedView {
+            gross: statement.earned_gross,
+            fee: statement.earned_fee,
+            net: statement.earned_gross.minus(statement.earned_fee)?,
+        },
         closing: statement.closing,
         closing_balance: statement.closing_balance,
-        lines: statement.lines.into_iter().map(StatementLineView::from).collect(),
+        lines: statement.lines.into_iter().map(StatementLineView::try_from).collect::<Result<_>>()?,
         next_cursor,
     }))
 }

@@ -1,6 +1,6 @@
 //! The books: accounts of money, transfers, holds, balances and statements (money.md 1–8). Knows no domain but identity, for who calls.
 //!
-//! Owns `ledger_accounts`, `transfers`, `postings`, `holds` and `account_freezes`. Each account of the marketplace has four ledger accounts, opened by their first
+//! Owns `ledger_accounts`, `transfers`, `postings`, `holds`, `account_freezes` and `earnings_maturity`. Each account of the marketplace has four ledger accounts, opened by their first
 //! posting: `available` (to spend), `held` (set aside for rentals), `earnings` (a host's, not payable yet) and `payable`. What the platform
 //! owes is positive there, so money that comes in is taken from a ledger account that goes negative: `stripe:clearing`, or `sandbox:mint`
 //! for play money. The balances of all ledger accounts together are zero at any time.
@@ -14,7 +14,7 @@
 //! - from a hold no more is captured and released than it has, and nothing once it is closed;
 //! - an id is posted once. Posting it again with the same content is a success that changes nothing; other content is a fault.
 //!
-//! Lock order: rental row → hold → ledger accounts in id order. The first byte of a ledger account's id is its rank: `available`, `held`,
+//! Lock order: rental row → hold, or a host's `earnings_maturity` row → ledger accounts in id order. The first byte of a ledger account's id is its rank: `available`, `held`,
 //! `earnings`, `payable`, then the platform's own. Every step of a hold locks `available` of its owner, whether it moves it or not: so the steps
 //! of a rental may follow each other in one transaction, in any order, without a deadlock with another rental of the same parties. The
 //! platform's own rows are hot: do little in a transaction after a capture.

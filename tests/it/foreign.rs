@@ -3,7 +3,7 @@
 
 use diesel::{sql_query, sql_types::Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use rigmark::base::id::{CardSetupId, DisputeId, RefundId, TopUpId};
+use rigmark::base::id::{CardSetupId, DisputeId, PayoutId, RefundId, TopUpId};
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
@@ -91,6 +91,12 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/top-ups", r#"{"amount": "50.00"}"#, OwnFault(409)),
     ("get", "/api/v1/top-ups", "", Own),
     ("get", "/api/v1/top-ups/{top_up}", "", Hidden),
+    ("post", "/api/v1/refunds", r#"{"top_up_id": "{top_up}", "amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/refunds", "", Own),
+    ("get", "/api/v1/refunds/{refund}", "", Hidden),
+    ("get", "/api/v1/disputes", "", Own),
+    ("get", "/api/v1/disputes/{dispute}", "", Hidden),
+    ("get", "/api/v1/disputes/{dispute}/evidence", "", Hidden),
     ("get", "/api/v1/top-ups/{paid}/receipt", "", Hidden),
     ("get", "/api/v1/top-ups/{paid}/receipt.html", "", Hidden),
     ("post", "/api/v1/payment-methods", "{}", OwnFault(409)),
@@ -101,12 +107,12 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/automatic-top-up", "", OwnFault(404)),
     ("put", "/api/v1/automatic-top-up", r#"{"threshold": "1.00", "amount": "50.00", "payment_method": "pm_renters"}"#, OwnFault(409)),
     ("delete", "/api/v1/automatic-top-up", "", OwnFault(404)),
-    ("post", "/api/v1/refunds", r#"{"top_up_id": "{top_up}", "amount": "1.00"}"#, OwnFault(409)),
-    ("get", "/api/v1/refunds", "", Own),
-    ("get", "/api/v1/refunds/{refund}", "", Hidden),
-    ("get", "/api/v1/disputes", "", Own),
-    ("get", "/api/v1/disputes/{dispute}", "", Hidden),
-    ("get", "/api/v1/disputes/{dispute}/evidence", "", Hidden),
+    ("post", "/api/v1/payout-account", r#"{"return_url": "https://example.org"}"#, OwnFault(409)),
+    ("get", "/api/v1/payout-account", "", Own),
+    ("patch", "/api/v1/payout-account", r#"{"schedule": "weekly"}"#, OwnFault(409)),
+    ("post", "/api/v1/payouts", r#"{"amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/payouts", "", Own),
+    ("get", "/api/v1/payouts/{payout}", "", Hidden),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
@@ -167,18 +173,20 @@ impl Owned {
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
-        let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
         let (refund, dispute) = moved_back(&stage, &top_up).await;
+        let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
+        let payout = failed_payout(&stage).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
             top_up.clone(),
+            refund.clone(),
+            dispute.clone(),
             paid.clone(),
             card_setup.clone(),
             "pm_renters".to_owned(),
-            refund.clone(),
-            dispute.clone(),
+            payout.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -203,10 +211,11 @@ impl Owned {
             ("rental", rental),
             ("report", report),
             ("top_up", top_up),
-            ("paid", paid),
-            ("card_setup", card_setup),
             ("refund", refund),
             ("dispute", dispute),
+            ("paid", paid),
+            ("card_setup", card_setup),
+            ("payout", payout),
             ("model", model),
             ("document", document),
         ];
@@ -244,6 +253,8 @@ impl Owned {
                     "organizations/guild/members",
                     "organizations/guild/invitations",
                     "balance",
+                    "payouts",
+                    "payout-account",
                     "me",
                     "reports?by=@host",
                 ][..],
@@ -288,6 +299,29 @@ async fn canceled_top_up(stage: &Stage) -> String {
     id.to_string()
 }
 
+/// A refund and a dispute of it, from the same other mode.
+async fn moved_back(stage: &Stage, top_up: &str) -> (String, String) {
+    let top_up: TopUpId = top_up.parse().unwrap();
+    let (refund, dispute) = (RefundId::new(), DisputeId::new());
+    let inserts = [
+        (
+            "INSERT INTO refunds (id, top_up_id, account_id, origin, amount_micros, status, created_at, settled_at)
+             SELECT $1, id, account_id, 'request', 10000, 'failed', now(), now() FROM top_ups WHERE id = $2",
+            refund.uuid(),
+        ),
+        (
+            "INSERT INTO disputes (id, top_up_id, account_id, stripe_dispute_id, amount_micros, reason, status, created_at, closed_at)
+             SELECT $1, id, account_id, 'du_1', 10000, 'fraudulent', 'warning_closed', now(), now() FROM top_ups WHERE id = $2",
+            dispute.uuid(),
+        ),
+    ];
+    for (insert, id) in inserts {
+        let insert = sql_query(insert).bind::<SqlUuid, _>(id).bind::<SqlUuid, _>(top_up.uuid());
+        insert.execute(&mut stage.app.connect().await).await.unwrap();
+    }
+    (refund.to_string(), dispute.to_string())
+}
+
 /// The same: a card, what saved it, what it paid, and automatic top-up with it.
 async fn paid_with_a_saved_card(stage: &Stage) -> (String, String) {
     let (paid, setup) = (TopUpId::new(), CardSetupId::new());
@@ -310,27 +344,16 @@ async fn paid_with_a_saved_card(stage: &Stage) -> (String, String) {
     (paid.to_string(), setup.to_string())
 }
 
-/// A refund and a dispute of it, from the same other mode.
-async fn moved_back(stage: &Stage, top_up: &str) -> (String, String) {
-    let top_up: TopUpId = top_up.parse().unwrap();
-    let (refund, dispute) = (RefundId::new(), DisputeId::new());
-    let inserts = [
-        (
-            "INSERT INTO refunds (id, top_up_id, account_id, origin, amount_micros, status, created_at, settled_at)
-             SELECT $1, id, account_id, 'request', 10000, 'failed', now(), now() FROM top_ups WHERE id = $2",
-            refund.uuid(),
-        ),
-        (
-            "INSERT INTO disputes (id, top_up_id, account_id, stripe_dispute_id, amount_micros, reason, status, created_at, closed_at)
-             SELECT $1, id, account_id, 'du_1', 10000, 'fraudulent', 'warning_closed', now(), now() FROM top_ups WHERE id = $2",
-            dispute.uuid(),
-        ),
-    ];
-    for (insert, id) in inserts {
-        let insert = sql_query(insert).bind::<SqlUuid, _>(id).bind::<SqlUuid, _>(top_up.uuid());
-        insert.execute(&mut stage.app.connect().await).await.unwrap();
-    }
-    (refund.to_string(), dispute.to_string())
+/// A payout of the host's, as another mode has left it.
+async fn failed_payout(stage: &Stage) -> String {
+    let id = PayoutId::new();
+    let insert = "WITH account AS (
+            INSERT INTO payout_accounts (id, account_id, is_current, status, created_at)
+            SELECT gen_random_uuid(), id, true, 'restricted', now() FROM accounts WHERE handle = 'host' RETURNING id, account_id)
+        INSERT INTO payouts (id, account_id, payout_account_id, amount_micros, status, created_at, settled_at)
+        SELECT $1, account_id, id, 1000000, 'failed', now(), now() FROM account";
+    sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
+    id.to_string()
 }
 
 fn code(answer: &Answer) -> String {

@@ -83,18 +83,29 @@ impl Stripe {
     /// A request that changes something. `key` follows from our own row and is the same for every try.
     pub(super) async fn change<T: miniserde::Deserialize>(&self, request: &impl StripeRequest, key: &str) -> Result<T, StripeFault> {
         let key = IdempotencyKey::new(key).map_err(|error| StripeFault::Unreadable(error.to_string()))?;
-        self.send(request, &RequestStrategy::Idempotent(key)).await
+        self.send(request, &RequestStrategy::Idempotent(key), None).await
     }
 
     /// A request that changes nothing.
     pub(super) async fn read<T: miniserde::Deserialize>(&self, request: &impl StripeRequest) -> Result<T, StripeFault> {
-        self.send(request, &RequestStrategy::Once).await
+        self.send(request, &RequestStrategy::Once, None).await
     }
 
-    async fn send<T: miniserde::Deserialize>(&self, request: &impl StripeRequest, strategy: &RequestStrategy) -> Result<T, StripeFault> {
+    /// As [`Self::read`], of what belongs to a connected account.
+    pub(super) async fn read_of<T: miniserde::Deserialize>(&self, request: &impl StripeRequest, account: &str) -> Result<T, StripeFault> {
+        self.send(request, &RequestStrategy::Once, Some(account)).await
+    }
+
+    async fn send<T: miniserde::Deserialize>(
+        &self,
+        request: &impl StripeRequest,
+        strategy: &RequestStrategy,
+        account: Option<&str>,
+    ) -> Result<T, StripeFault> {
         let mut tried = 1;
         loop {
             let once = request.build().customize::<T>().request_strategy(strategy.clone());
+            let once = account.into_iter().fold(once, |once, account| once.account_id(account.into()));
             let error = match once.send(&self.client).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -134,6 +145,8 @@ fn meaning(error: StripeError) -> (StripeFault, bool) {
             (StripeFault::Declined { payment_id, setup_id, code: error.decline_code.or(code) }, false)
         }
         (404, _) => (StripeFault::NotFound, false),
+        // A connected account that is gone, or that has let us go.
+        (403, _) if code.as_deref() == Some("account_invalid") => (StripeFault::NotFound, false),
         // Our key is at fault, not what was asked.
         (401 | 403, _) => (StripeFault::Unknown(format!("Stripe does not accept the secret key: status {status}")), false),
         (409 | 424 | 429 | 500.., _) => (StripeFault::Unknown(format!("status {status}")), true),

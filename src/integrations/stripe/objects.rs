@@ -60,6 +60,17 @@ statuses! {
     CheckoutStatus { Open "open", Complete "complete", Expired "expired" }
 }
 
+statuses! {
+    /// Where a connected account's payout to its bank is.
+    BankPayoutStatus {
+        Pending "pending",
+        InTransit "in_transit",
+        Paid "paid",
+        Failed "failed",
+        Canceled "canceled",
+    }
+}
+
 /// A PaymentIntent.
 #[derive(Debug, Clone)]
 pub struct Payment {
