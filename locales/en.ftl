@@ -575,6 +575,7 @@ receipt-amount = Amount
 receipt-currency = usd
 receipt-card = Paid with
 receipt-stripe = Payment at Stripe
+receipt-refunds = Paid back
 
 ## A statement
 
