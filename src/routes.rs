@@ -2,13 +2,14 @@
 
 use utoipa_actix_web::service_config::ServiceConfig;
 
-use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web};
+use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web, webhooks};
 
 /// Everything that the OpenAPI document describes.
 pub fn api(config: &mut ServiceConfig) {
     config
         .configure(web_api)
         .configure(identity_api)
+        .configure(webhooks_api)
         .configure(catalog_api)
         .configure(machines_api)
         .configure(benchmarks_api)
@@ -59,6 +60,20 @@ fn identity_api(config: &mut ServiceConfig) {
         .service(identity::api::member_list) // GET /api/v1/organizations/{handle}/members
         .service(identity::api::member_update) // PATCH /api/v1/organizations/{handle}/members/{member}
         .service(identity::api::member_remove); // DELETE /api/v1/organizations/{handle}/members/{member}
+}
+
+/// Webhooks.
+fn webhooks_api(config: &mut ServiceConfig) {
+    config
+        .service(webhooks::api::webhook_endpoint_list) // GET /api/v1/webhook-endpoints
+        .service(webhooks::api::webhook_endpoint_create) // POST /api/v1/webhook-endpoints
+        .service(webhooks::api::webhook_endpoint_show) // GET /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_endpoint_update) // PATCH /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_endpoint_delete) // DELETE /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_delivery_list) // GET /api/v1/webhook-endpoints/{id}/deliveries
+        .service(webhooks::api::webhook_delivery_retry) // POST /api/v1/webhook-endpoints/{id}/deliveries/{event_id}/retry
+        .service(webhooks::api::webhook_secret_rotate) // POST /api/v1/webhook-endpoints/{id}/rotate-secret
+        .service(webhooks::api::webhook_test_send); // POST /api/v1/webhook-endpoints/{id}/test
 }
 
 /// Catalog.

@@ -52,6 +52,15 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/organizations/{guild}/invitations", r#"{"handle": "mallory", "role": "owner"}"#, Hidden),
     ("post", "/api/v1/organizations/{guild}/invitations/{invitation}/accept", "", Hidden),
     ("delete", "/api/v1/organizations/{guild}/invitations/{invitation}", "", Hidden),
+    ("get", "/api/v1/webhook-endpoints", "", Own),
+    ("post", "/api/v1/webhook-endpoints", r#"{"url": "http://127.0.0.1:1/mine", "events": ["*"]}"#, Own),
+    ("get", "/api/v1/webhook-endpoints/{hook}", "", Hidden),
+    ("patch", "/api/v1/webhook-endpoints/{hook}", r#"{"url": "http://127.0.0.1:1/taken"}"#, Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/rotate-secret", "", Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/test", "", Hidden),
+    ("get", "/api/v1/webhook-endpoints/{hook}/deliveries", "", Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/deliveries/{hook_event}/retry", "", Hidden),
+    ("delete", "/api/v1/webhook-endpoints/{hook}", "", Hidden),
     ("post", "/api/v1/machines", r#"{"name": "mine", "hardware": {"gpu": "RTX 3090", "gpu_count": 1}}"#, Own),
     ("get", "/api/v1/machines", "", Own),
     ("get", "/api/v1/machines/{machine}", "", Hidden),
@@ -150,11 +159,16 @@ impl Owned {
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
+        let form = json!({ "url": "http://127.0.0.1:1/theirs", "events": ["*"] });
+        let hook = text(&host.http.post("/api/v1/webhook-endpoints").json(&form).expect(201).await["id"]);
+        let hook_event = text(&host.http.post(&format!("/api/v1/webhook-endpoints/{hook}/test")).expect(202).await["event_id"]);
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
             top_up.clone(),
+            hook.clone(),
+            hook_event.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -179,6 +193,8 @@ impl Owned {
             ("rental", rental),
             ("report", report),
             ("top_up", top_up),
+            ("hook_event", hook_event),
+            ("hook", hook),
             ("model", model),
             ("document", document),
         ];
