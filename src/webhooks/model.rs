@@ -128,9 +128,7 @@ pub(super) struct DeliveryRow {
 pub(super) struct Delivery {
     pub status: String,
     pub attempt: i32,
-    pub step: i32,
     pub next_try_at: Option<DateTime<Utc>>,
-    pub lease_until: Option<DateTime<Utc>>,
     pub status_code: Option<i32>,
     pub duration_ms: Option<i32>,
     pub error: Option<String>,
