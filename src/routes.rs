@@ -150,6 +150,7 @@ fn ledger_api(config: &mut ServiceConfig) {
 /// Top-ups.
 fn billing_api(config: &mut ServiceConfig) {
     config
+        .service(billing::reconcile::api::reconciliation_show) // GET /api/v1/reconciliation
         .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups
@@ -189,6 +190,7 @@ pub fn pages(config: &mut actix_web::web::ServiceConfig) {
         .service(market::pages::run_page) // GET /{lang}/runs/{id}
         .service(benchmarks::pages::answer_page) // GET /{lang}/runs/{id}/answer
         .service(benchmarks::pages::answer_send) // POST /{lang}/runs/{id}/answer
+        .service(admin::pages::reconciliation_page) // GET /{lang}/reconciliation
         .service(admin::pages::review_queue) // GET /{lang}/review
         .service(admin::pages::review_page) // GET /{lang}/review/{id}
         .service(admin::pages::review_send) // POST /{lang}/review/{id}

@@ -13,7 +13,7 @@ pub fn registry() -> Registry {
             Arc::new(rentals::jobs::Starter::default()),
             Arc::new(billing::jobs::AskTopUps),
             Arc::new(ledger::jobs::ExpireHolds),
-            Arc::new(ledger::jobs::Reconcile::default()),
+            Arc::new(billing::reconcile::jobs::Reconcile),
             Arc::new(benchmarks::EngineIdentity::default()),
             Arc::new(market::ListingEvidence),
             Arc::new(benchmarks::Remeasure),

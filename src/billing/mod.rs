@@ -16,5 +16,8 @@ pub mod api;
 pub mod jobs;
 pub mod model;
 mod queries;
+pub mod reconcile;
 pub mod service;
 mod state;
+
+pub use reconcile::{FindingKind, ReconciliationView, StripeSums, latest as reconciliation_latest};

@@ -94,6 +94,7 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
+    ("get", "/api/v1/reconciliation", "", Forbidden),
     ("get", "/api/v1/admin/review-queue", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}/similar", "", Forbidden),

@@ -5,11 +5,13 @@
 //! [`StripeFault::Unknown`] says so, and the caller asks with `payment_find` or `checkout_find`, by the row's id in the object's metadata. Only the
 //! fields that are needed are read; a status that is not known is a fault. Neither keys nor client secrets are ever part of a message.
 
+mod balance;
 mod client;
 mod objects;
 mod payments;
 mod signature;
 
+pub use balance::{BalanceSpan, BalanceTransaction};
 pub use client::{Refusal, Stripe, StripeFault};
 pub use objects::{Checkout, CheckoutStatus, Payment, PaymentStatus};
 pub use payments::{Find, NewCheckout, NewPayment};

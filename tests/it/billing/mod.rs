@@ -3,6 +3,7 @@
 mod checkout;
 mod faults;
 mod orders;
+mod reconcile;
 mod signature;
 mod top_ups;
 mod webhooks;

@@ -120,6 +120,7 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/sandbox/credits", Scope("billing:write")),
     ("get", "/api/v1/sandbox/clock", Any),
     ("post", "/api/v1/sandbox/clock", Any),
+    ("get", "/api/v1/reconciliation", Operator),
     ("get", "/api/v1/admin/review-queue", Operator),
     ("post", "/api/v1/admin/matrix-runs/{id}/review", Operator),
     ("get", "/api/v1/admin/matrix-runs/{id}", Operator),
