@@ -639,3 +639,30 @@ statement-charge = Charge
 statement-balance = Balance
 statement-currency = usd
 statement-closing = Closing
+
+## An invoice
+
+invoice-of = Invoice { $month } of { $account }
+invoice-incomplete = The month is not over: this is what is booked so far.
+invoice = Invoice
+invoice-name = Name
+invoice-rentals = Rentals
+invoice-rental = Rental
+invoice-machine = Machine
+invoice-with = With
+invoice-rented-from = Rented from { $name } ({ $handle })
+invoice-rented-to = Rented to { $name } ({ $handle })
+invoice-started = Started
+invoice-ended = Ended
+invoice-goes-on = Goes on
+invoice-seconds = Seconds in the month
+invoice-price = Price per hour
+invoice-gross = Gross
+invoice-fee = Platform fee
+invoice-net = Host’s share
+invoice-amount = Amount
+invoice-lines = Other lines by UTC day
+invoice-stripe = Billed by Stripe
+invoice-number = Number
+invoice-tax = Tax
+invoice-tax-reason = Tax reason

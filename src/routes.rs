@@ -150,6 +150,9 @@ fn ledger_api(config: &mut ServiceConfig) {
 /// Top-ups.
 fn billing_api(config: &mut ServiceConfig) {
     config
+        .service(billing::invoices::api::invoice_show) // GET /api/v1/invoices/{month}
+        .service(billing::invoices::api::invoice_csv) // GET /api/v1/invoices/{month}/invoice.csv
+        .service(billing::invoices::api::invoice_html) // GET /api/v1/invoices/{month}/invoice.html
         .service(billing::reconcile::api::reconciliation_show) // GET /api/v1/reconciliation
         .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events

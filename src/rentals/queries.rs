@@ -1,4 +1,4 @@
-//! All SQL of the rentals' tables, and reads of `machines` for signs of life.
+//! All SQL of the rentals' tables, and reads of `machines` for signs of life and names of hardware.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::{prelude::*, sql_types};
@@ -15,7 +15,7 @@ use crate::{
     },
     db::{
         Conn, KeptDsl, OnConstraint, Tx,
-        schema::{rental_events, rental_segments, rentals},
+        schema::{hardware_models, machines, rental_events, rental_segments, rentals},
     },
 };
 
@@ -86,6 +86,17 @@ pub async fn rental_list_active(conn: &mut Conn, renter: AccountId) -> Result<Ve
         .filter(rentals::status.eq("active"))
         .order(rentals::id.desc())
         .select(Rental::as_select())
+        .load(conn)
+        .await?)
+}
+
+/// These rentals, with the name and number of the machine's GPUs.
+pub async fn rental_list_with_gpus(conn: &mut Conn, ids: &[RentalId]) -> Result<Vec<(Rental, String, i32)>> {
+    let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    Ok(rentals::table
+        .inner_join(machines::table.inner_join(hardware_models::table))
+        .filter(rentals::id.eq_any(ids))
+        .select((Rental::as_select(), hardware_models::name, machines::gpu_count))
         .load(conn)
         .await?)
 }

@@ -1,5 +1,7 @@
-//! All SQL of the ledger: `write` changes the books, `read` shows them to their owners, `audit` recomputes them.
+//! All SQL of the ledger: `write` changes the books, `read` shows them to their owners, `fold` sums them by rental, `audit`
+//! recomputes them.
 
 pub(super) mod audit;
+pub(super) mod fold;
 pub(super) mod read;
 pub(super) mod write;

@@ -7,10 +7,12 @@ mod settle;
 mod start;
 mod view;
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    model::{Rental, RentalEvent, RentalView, Usage},
+    model::{Rental, RentalEvent, RentalOnStatement, RentalView, Usage},
     queries,
     state::{EndReason, Status},
 };
@@ -99,6 +101,19 @@ pub async fn usage(ctx: &Ctx, account: AccountId, id: RentalId) -> Result<Usage>
     let mut conn = ctx.db.conn().await?;
     let rental = fetch_visible(&mut conn, account, id).await?;
     view::usage(&mut conn, &rental).await
+}
+
+/// These rentals as a statement over `from` until before `to` names them.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn on_statement(
+    conn: &mut Conn,
+    ids: &[RentalId],
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<HashMap<RentalId, RentalOnStatement>> {
+    view::on_statement(conn, ids, from, to).await
 }
 
 /// Events of the rental after `after`, and whether more may come.

@@ -2,6 +2,7 @@
 
 mod checkout;
 mod faults;
+mod invoices;
 mod orders;
 mod reconcile;
 mod signature;
