@@ -6,12 +6,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::service;
-use crate::{
-    base::Result,
-    ctx::Ctx,
-    db::Conn,
-    jobs::Sweep,
-};
+use crate::{base::Result, ctx::Ctx, db::Conn, jobs::Sweep};
 
 /// Gives back what is left in holds that have expired.
 pub struct ExpireHolds;

@@ -14,8 +14,24 @@ use crate::{
 };
 
 const COLUMNS: [&str; 18] = [
-    "kind", "day", "code", "rental_id", "side", "machine", "with", "with_name", "started_at", "ended_at", "seconds", "price_per_hour", "gross",
-    "fee", "net", "payment", "amount", "currency",
+    "kind",
+    "day",
+    "code",
+    "rental_id",
+    "side",
+    "machine",
+    "with",
+    "with_name",
+    "started_at",
+    "ended_at",
+    "seconds",
+    "price_per_hour",
+    "gross",
+    "fee",
+    "net",
+    "payment",
+    "amount",
+    "currency",
 ];
 
 fn instant(at: &DateTime<Utc>) -> String {
@@ -62,7 +78,7 @@ pub(super) fn csv(invoice: &InvoiceView) -> Result<String> {
     String::from_utf8(bytes).map_err(Error::internal)
 }
 
-fn rental_cells(rental: &InvoiceRentalView) -> [(&'static str, String); 15] {
+fn rental_cells(rental: &InvoiceRentalView) -> [(&'static str, String); 16] {
     [
         ("kind", "rental".to_owned()),
         ("code", TransferCode::RentalCharge.as_str().to_owned()),
@@ -79,6 +95,7 @@ fn rental_cells(rental: &InvoiceRentalView) -> [(&'static str, String); 15] {
         ("fee", rental.fee.to_string()),
         ("net", rental.net.to_string()),
         ("amount", rental.amount.to_string()),
+        ("currency", "usd".to_owned()),
     ]
 }
 

@@ -9,5 +9,5 @@
 
 pub mod api;
 mod document;
-mod model;
+pub mod model;
 mod service;

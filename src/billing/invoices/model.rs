@@ -28,10 +28,12 @@ impl Month {
     /// # Errors
     /// `not_found` for anything else: there is no such invoice.
     pub fn parse(text: &str) -> Result<Self> {
-        let is_plain = text.len() == 7 && text.bytes().enumerate().all(|(at, byte)| if at == 4 { byte == b'-' } else { byte.is_ascii_digit() });
+        let is_plain =
+            text.len() == 7 && text.bytes().enumerate().all(|(at, byte)| if at == 4 { byte == b'-' } else { byte.is_ascii_digit() });
         let first = is_plain.then(|| format!("{text}-01").parse::<NaiveDate>().ok()).flatten();
         let next = first.and_then(|first| {
-            let (year, month) = if first.month() == 12 { (first.year().checked_add(1)?, 1) } else { (first.year(), first.month().checked_add(1)?) };
+            let (year, month) =
+                if first.month() == 12 { (first.year().checked_add(1)?, 1) } else { (first.year(), first.month().checked_add(1)?) };
             NaiveDate::from_ymd_opt(year, month, 1)
         });
         let instant = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc();

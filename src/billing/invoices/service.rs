@@ -34,7 +34,8 @@ pub async fn invoice(ctx: &Ctx, caller: &Caller, month_text: &str) -> Result<Inv
         return Err(Error::not_found("invoice"));
     }
     let account = caller.account_id;
-    let too_long = || Error::invalid("/month", "too_long", format!("This month has more than {ROWS_MAX} rows; read its statement in pages."));
+    let too_long =
+        || Error::invalid("/month", "too_long", format!("This month has more than {ROWS_MAX} rows; read its statement in pages."));
     let statement = ledger::service::statement(&mut conn, account, month.period(), None, ROWS_MAX).await?;
     let folds = ledger::service::rental_folds(&mut conn, account, month.period(), ROWS_MAX.saturating_add(1)).await?;
     if statement.next.is_some() || i64::try_from(folds.len()).map_err(Error::internal)? > ROWS_MAX {
@@ -109,7 +110,6 @@ async fn rental_rows(conn: &mut Conn, folds: &[RentalFold], month: Month) -> Res
 }
 
 /// What Stripe billed the account by invoices of its own. Nothing does so yet: Pro's paid invoices, with their tax lines, come in here.
-#[expect(clippy::unused_async, reason = "the table will be read here")]
 async fn stripe_invoices(_: &mut Conn, _: AccountId, _: DateTime<Utc>, _: DateTime<Utc>) -> Result<Vec<StripeInvoiceView>> {
     Ok(Vec::new())
 }

@@ -111,8 +111,7 @@ pub async fn sessions_compare(conn: &mut Conn, metered_after: DateTime<Utc>, lim
 }
 
 pub async fn live_rental_count(conn: &mut Conn) -> Result<i64> {
-    let row: CountRow =
-        sql_query("SELECT count(*) AS count FROM rentals WHERE status NOT IN ('ended', 'failed')").get_result(conn).await?;
+    let row: CountRow = sql_query("SELECT count(*) AS count FROM rentals WHERE status NOT IN ('ended', 'failed')").get_result(conn).await?;
     Ok(row.count)
 }
 

@@ -56,12 +56,6 @@ pub(in super::super) async fn rental_list(conn: &mut Conn, account: AccountId, p
         .bind::<BigInt, _>(limit)
         .load(conn)
         .await?;
-    let fold = |row: FoldRow| RentalFold {
-        rental: row.rental_id,
-        is_renter: row.is_renter,
-        gross: row.gross,
-        fee: row.fee,
-        own: row.own,
-    };
+    let fold = |row: FoldRow| RentalFold { rental: row.rental_id, is_renter: row.is_renter, gross: row.gross, fee: row.fee, own: row.own };
     Ok(rows.into_iter().map(fold).collect())
 }

@@ -323,7 +323,8 @@ async fn each_side_that_lost_the_other_is_found() {
             };
             assert!(subject.starts_with(wanted), "{change}: {kind} {subject}");
         }
-        let back: String = tables.iter().map(|table| format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept_{table};")).collect();
+        let back: String =
+            tables.iter().map(|table| format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept_{table};")).collect();
         connection.batch_execute(&format!("BEGIN; SET LOCAL session_replication_role = replica; {back} COMMIT")).await.unwrap();
     }
     assert_eq!(reconciled(&stage.app, &olga).await["findings"], json!([]));

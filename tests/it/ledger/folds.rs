@@ -54,7 +54,9 @@ async fn one_step(books: &Books, random: &mut StdRng, accounts: &[AccountId], re
             }
         }
         3 => {
-            let Some(rental) = rented.iter().filter(|rental| !rental.charges.is_empty()).max_by_key(|rental| rental.posted.gross()) else { return };
+            let Some(rental) = rented.iter().filter(|rental| !rental.charges.is_empty()).max_by_key(|rental| rental.posted.gross()) else {
+                return;
+            };
             let correction = Correction {
                 id: TransferId::new(),
                 original: rental.charges[0],
