@@ -34,8 +34,8 @@ const CHARGE: &str = r"\set i :i + 1
 \set n mod(:client_id * :share + :i - 1, 10000)
 \set id random(1, 9000000000000000000)
 BEGIN;
-INSERT INTO transfers (id, code, posting_count, hold_id, rental_id, actor_kind, business_at) SELECT CAST(lpad(to_hex(:id), 32, '0') AS uuid), 'rental_charge', 3, hold_id, rental_id, 'system', now() FROM bench_charges WHERE number = :n;
-INSERT INTO postings (transfer_id, ledger_account_id, amount_micros) SELECT CAST(lpad(to_hex(:id), 32, '0') AS uuid), v.account, v.amount FROM bench_charges c, LATERAL (VALUES (c.held, -6000), (c.earnings, 5400), (c.fees, 600)) v(account, amount) WHERE c.number = :n;
+INSERT INTO transfers (id, code, posting_count, hold_id, rental_id, actor_kind, business_at) SELECT CAST(lpad(to_hex(CAST(:id AS bigint)), 32, '0') AS uuid), 'rental_charge', 3, hold_id, rental_id, 'system', now() FROM bench_charges WHERE number = CAST(:n AS integer);
+INSERT INTO postings (transfer_id, ledger_account_id, amount_micros) SELECT CAST(lpad(to_hex(CAST(:id AS bigint)), 32, '0') AS uuid), v.account, v.amount FROM bench_charges c, LATERAL (VALUES (c.held, -6000), (c.earnings, 5400), (c.fees, 600)) v(account, amount) WHERE c.number = CAST(:n AS integer);
 COMMIT;
 ";
 
