@@ -6,6 +6,7 @@
 
 mod correct;
 mod holds;
+mod many;
 mod post;
 
 use crate::{
@@ -23,6 +24,7 @@ use super::{
 use crate::base::Error;
 pub use correct::correct;
 pub use holds::{capture, expire_due, hold, hold_fetch, hold_increase, hold_next_expiry, hold_remaining, holds_remaining, release};
+pub use many::{available_of, capture_many, holds_lock};
 pub use post::post;
 
 /// What the account has now. An account that never had money has nothing.
