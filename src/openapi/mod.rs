@@ -16,7 +16,7 @@ use utoipa::OpenApi;
 use utoipa_actix_web::AppExt;
 
 use crate::{
-    base::shape::{ContextText, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, RegionText},
+    base::shape::{ContextText, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, RegionText},
     benchmarks::{model::EvidenceLevel, service::RunSort},
     catalog::service::Candidate,
     endpoint::ChatRequest,
@@ -47,7 +47,7 @@ use crate::{
         (name = "Service", description = "Whether the service works, and what its problem codes mean")
     ),
     components(schemas(
-        Candidate, ChatRequest, ContextText, EvidenceLevel, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, RegionText, RunSort, Sort, Unmet
+        Candidate, ChatRequest, ContextText, EvidenceLevel, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, RegionText, RunSort, Sort, Unmet
     ))
 )]
 struct Document;

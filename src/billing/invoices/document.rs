@@ -8,7 +8,7 @@ use crate::{
     base::{Error, Money, Result},
     ledger::TransferCode,
     web::{
-        html::{self, Key, LANGUAGES, Messages},
+        html::{self, LANGUAGES, Messages},
         inert_text,
     },
 };
@@ -146,10 +146,10 @@ impl InvoicePage {
         self.t.count(u64::try_from(rental.seconds).ok())
     }
     fn side(&self, rental: &InvoiceRentalView) -> String {
-        let key = match rental.side {
-            Side::Renter => Key("invoice-rented-from"),
-            Side::Host => Key("invoice-rented-to"),
-        };
-        self.t.with(key, &[("name", (&rental.with_name).into()), ("handle", (&rental.with).into())])
+        let (name, handle) = (&rental.with_name, &rental.with);
+        match rental.side {
+            Side::Renter => self.t.with("invoice-rented-from", &[("name", name.into()), ("handle", handle.into())]),
+            Side::Host => self.t.with("invoice-rented-to", &[("name", name.into()), ("handle", handle.into())]),
+        }
     }
 }

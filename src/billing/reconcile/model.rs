@@ -146,7 +146,7 @@ pub(super) struct FindingRow {
 }
 
 /// What Stripe has for the platform and what the books say that it has. `books` less `stripe` is `waiting` and the findings together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct StripeSums {
     /// By the books: what is owed to accounts and was earned, less what is not at Stripe.
     pub books: Money,
@@ -162,6 +162,30 @@ pub struct StripeSums {
     pub transactions: i64,
 }
 
+/// The same as it is stored: micro-dollars, since an amount that is read from a text is never negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredSums {
+    pub books_micros: i64,
+    pub stripe_micros: i64,
+    pub fees_micros: i64,
+    pub own_micros: i64,
+    pub waiting_micros: i64,
+    pub transactions: i64,
+}
+
+impl StoredSums {
+    pub const fn view(self) -> StripeSums {
+        StripeSums {
+            books: Money::usd_micros(self.books_micros),
+            stripe: Money::usd_micros(self.stripe_micros),
+            fees: Money::usd_micros(self.fees_micros),
+            own: Money::usd_micros(self.own_micros),
+            waiting: Money::usd_micros(self.waiting_micros),
+            transactions: self.transactions,
+        }
+    }
+}
+
 /// What a reconciliation looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Outcome {
@@ -172,7 +196,7 @@ pub(super) struct Outcome {
     pub rentals: i64,
     /// How many findings there are of each kind.
     pub counts: BTreeMap<FindingKind, i64>,
-    pub stripe: Option<StripeSums>,
+    pub stripe: Option<StoredSums>,
     /// Stripe could not be asked: what was found about it before stands.
     pub stripe_unanswered: bool,
 }

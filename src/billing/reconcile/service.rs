@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     GRACE_HOURS,
-    model::{BalanceRow, FindingKind, FindingRow, FindingView, Found, Outcome, ReconciliationView, StripeSums},
+    model::{BalanceRow, FindingKind, FindingRow, FindingView, Found, Outcome, ReconciliationView, StoredSums},
     queries,
 };
 use crate::{
@@ -94,14 +94,14 @@ async fn books(conn: &mut Conn, found: &mut Vec<Found>) -> Result<Outcome> {
     })
 }
 
-async fn sums(conn: &mut Conn, unmoved_since: DateTime<Utc>) -> Result<StripeSums> {
+async fn sums(conn: &mut Conn, unmoved_since: DateTime<Utc>) -> Result<StoredSums> {
     let row = queries::stripe_sums(conn, unmoved_since).await?;
-    Ok(StripeSums {
-        books: row.books,
-        stripe: row.stripe,
-        fees: row.fees,
-        own: row.own,
-        waiting: row.waiting,
+    Ok(StoredSums {
+        books_micros: row.books.micros(),
+        stripe_micros: row.stripe.micros(),
+        fees_micros: row.fees.micros(),
+        own_micros: row.own.micros(),
+        waiting_micros: row.waiting.micros(),
         transactions: row.transactions,
     })
 }
@@ -219,7 +219,7 @@ pub async fn latest(ctx: &Ctx) -> Result<ReconciliationView> {
         transfers: count(|outcome| outcome.transfers),
         holds: count(|outcome| outcome.holds),
         rentals: count(|outcome| outcome.rentals),
-        stripe: outcome.as_ref().and_then(|outcome| outcome.stripe),
+        stripe: outcome.as_ref().and_then(|outcome| outcome.stripe).map(StoredSums::view),
         stripe_unanswered: outcome.as_ref().is_some_and(|outcome| outcome.stripe_unanswered),
         finding_count: count(|outcome| outcome.counts.values().copied().fold(0, i64::saturating_add)),
         findings: rows.into_iter().map(view).collect::<Result<_>>()?,

@@ -5,10 +5,24 @@ use serde_json::{Value, json};
 
 use crate::support::{
     hosts::{Person, person},
-    renting::{Stage, instant, money},
+    renting::{Stage, instant},
 };
 
 const HOUR_SECONDS: i64 = 3_600;
+
+/// An amount of either sign.
+#[track_caller]
+fn money(value: &Value) -> Money {
+    signed(value.as_str().unwrap_or_else(|| panic!("{value} is no amount")))
+}
+
+#[track_caller]
+fn signed(text: &str) -> Money {
+    match text.strip_prefix('-') {
+        Some(positive) => positive.parse::<Money>().unwrap().negated().unwrap(),
+        None => text.parse().unwrap(),
+    }
+}
 
 fn sum(amounts: impl Iterator<Item = Money>) -> Money {
     amounts.fold(Money::ZERO, |sum, amount| sum.plus(amount).unwrap())
@@ -69,7 +83,7 @@ async fn renter_and_host_see_the_same_rental_from_their_sides() {
     let headers = reader.headers().unwrap().clone();
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let cell = |record: &csv::StringRecord, name: &str| record[headers.iter().position(|header| header == name).unwrap()].to_owned();
-    let amounts = records.iter().map(|record| (cell(record, "kind"), cell(record, "amount").parse::<Money>().unwrap()));
+    let amounts = records.iter().map(|record| (cell(record, "kind"), signed(&cell(record, "amount"))));
     let (closing, parts): (Vec<_>, Vec<_>) = amounts.partition(|(kind, _)| kind == "closing");
     assert_eq!(sum(parts.into_iter().map(|(_, amount)| amount)), closing[0].1);
     let rented = records.iter().find(|record| cell(record, "kind") == "rental").unwrap();

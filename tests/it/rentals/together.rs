@@ -1,6 +1,6 @@
 //! The meter bills many rentals in one transaction, each as if it were alone.
 
-use chrono::TimeDelta;
+use chrono::{SubsecRound, TimeDelta};
 use diesel::{QueryableByName, sql_query, sql_types as sql};
 use diesel_async::RunQueryDsl;
 use rigmark::rentals::service;
@@ -90,7 +90,7 @@ async fn one_that_cannot_be_billed_does_not_stop_the_others() {
     sql_query(spoil).execute(&mut market.stage.app.connect().await).await.unwrap();
     let before = market.count("transfers WHERE code = 'rental_charge'").await;
     let ctx = market.stage.app.ctx();
-    let now = market.stage.now().await + TimeDelta::seconds(120);
+    let now = (market.stage.now().await + TimeDelta::seconds(120)).trunc_subsecs(6);
     let seen = format!("UPDATE machines SET last_seen_at = '{}'", now.to_rfc3339());
     sql_query(seen).execute(&mut market.stage.app.connect().await).await.unwrap();
     assert!(service::settle_due(ctx, now).await.is_err());
@@ -106,7 +106,7 @@ async fn one_that_cannot_be_billed_does_not_stop_the_others() {
 async fn two_meters_at_once_bill_once() {
     let market = Market::new(&["1000", "1000", "20"]).await;
     market.stage.app.advance(60).await;
-    let now = market.stage.now().await + TimeDelta::seconds(300);
+    let now = (market.stage.now().await + TimeDelta::seconds(300)).trunc_subsecs(6);
     let seen = format!("UPDATE machines SET last_seen_at = '{}'", now.to_rfc3339());
     sql_query(seen).execute(&mut market.stage.app.connect().await).await.unwrap();
     let ctx = market.stage.app.ctx();
