@@ -7,6 +7,7 @@ mod corrections;
 mod enforcement;
 mod folds;
 mod holds;
+mod maturity;
 mod period;
 mod posting;
 mod reconcile;
