@@ -8,7 +8,6 @@ mod faults;
 mod intake;
 mod invoices;
 mod orders;
-mod orders;
 mod payouts;
 mod receipts;
 mod reconcile;
