@@ -484,6 +484,28 @@ diesel::table! {
 }
 
 diesel::table! {
+    reconciliation_findings (kind, subject) {
+        kind -> Text,
+        subject -> Text,
+        expected -> Text,
+        found -> Text,
+        first_seen_at -> Timestamptz,
+        last_seen_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    reconciliations (is_latest) {
+        is_latest -> Bool,
+        leased_until -> Timestamptz,
+        stripe_read_through -> Nullable<Timestamptz>,
+        started_at -> Nullable<Timestamptz>,
+        finished_at -> Nullable<Timestamptz>,
+        result -> Nullable<Jsonb>,
+    }
+}
+
+diesel::table! {
     refresh_tokens (token_sha256) {
         token_sha256 -> Bytea,
         session_id -> Uuid,
@@ -764,6 +786,24 @@ diesel::table! {
         last_used_at -> Timestamptz,
         ended_at -> Nullable<Timestamptz>,
         end_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    stripe_balance_transactions (id) {
+        id -> Text,
+        kind -> Text,
+        source_id -> Nullable<Text>,
+        parent_id -> Nullable<Text>,
+        row_id -> Nullable<Text>,
+        currency -> Text,
+        amount_minor_units -> Int8,
+        fee_minor_units -> Int8,
+        net_minor_units -> Int8,
+        amount_micros -> Nullable<Int8>,
+        fee_micros -> Nullable<Int8>,
+        available_at -> Timestamptz,
+        created_at -> Timestamptz,
     }
 }
 
