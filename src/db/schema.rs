@@ -1,4 +1,4 @@
-// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
+//! Generated from the database by `make schema`; never edited by hand.
 
 diesel::table! {
     account_freezes (account_id, subject) {
@@ -1026,15 +1026,13 @@ diesel::joinable!(webhook_deliveries -> webhook_events (event_id));
 diesel::joinable!(webhook_endpoints -> accounts (account_id));
 diesel::joinable!(webhook_events -> accounts (account_id));
 
-diesel::allow_tables_to_appear_in_same_query!(
+diesel::allow_tables_to_appear_in_same_query! {
     account_freezes,
     accounts,
     api_keys,
     audit_events,
     automatic_top_ups,
     board_series,
-    boards,
-    business_clock,
     card_setups,
     challenges,
     disputes,
@@ -1042,9 +1040,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     entitlements,
     hardware_models,
     holds,
-    idempotency_keys,
     invitations,
-    jobs,
     leaderboard_entries,
     ledger_accounts,
     listing_answers,
@@ -1061,14 +1057,12 @@ diesel::allow_tables_to_appear_in_same_query!(
     postings,
     refresh_tokens,
     refunds,
-    registrations,
     remeasure_schedules,
     remeasurements,
     rental_events,
     rental_segments,
     rentals,
     reports,
-    reverify_passes,
     run_cells,
     run_documents,
     run_events,
@@ -1079,8 +1073,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     session_cookies,
     sessions,
     stripe_customers,
-    stripe_events,
-    stripe_scans,
     tool_uploads,
     top_ups,
     transfers,
@@ -1089,4 +1081,4 @@ diesel::allow_tables_to_appear_in_same_query!(
     webhook_endpoints,
     webhook_events,
     workload_spans,
-);
+}
