@@ -556,6 +556,27 @@ listing-rent-use = Use it: the endpoint speaks OpenAI's API.
 listing-rent-stop = Stop it, with the id of the first answer.
 listing-rent-quote = To hold the price for some seconds first, ask for a quote: <code>POST /api/v1/quotes</code>, and send it as <code>quote</code> in place of <code>listing_id</code>.
 
+## A receipt
+
+receipt-of = Receipt { $number }
+receipt-lede = Paid into the balance of a Rigmark account. Days and times are UTC.
+receipt-test = Test mode: no money has moved.
+receipt = Receipt
+receipt-number = Number
+receipt-day = Date
+receipt-at = Paid at
+receipt-top-up = Top-up
+receipt-account = Account
+receipt-name = Name
+receipt-handle = Handle
+receipt-id = Id
+receipt-payment = Payment
+receipt-amount = Amount
+receipt-currency = usd
+receipt-card = Paid with
+receipt-stripe = Payment at Stripe
+receipt-refunds = Paid back
+
 ## A statement
 
 statement-of = Statement of { $account }

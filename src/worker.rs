@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{benchmarks, billing, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
+use crate::{benchmarks, billing, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency, webhooks};
 
 pub fn registry() -> Registry {
     Registry {
@@ -13,6 +13,9 @@ pub fn registry() -> Registry {
             Arc::new(rentals::jobs::Starter::default()),
             Arc::new(ledger::jobs::MatureEarnings),
             Arc::new(billing::jobs::AskTopUps),
+            Arc::new(billing::refunds::jobs::AskRefunds),
+            Arc::new(billing::disputes::jobs::AskDisputes),
+            Arc::new(billing::automatic::jobs::TopUpAutomatically),
             Arc::new(billing::payouts::jobs::PayWeekly),
             Arc::new(billing::payouts::jobs::AskPayouts),
             Arc::new(ledger::jobs::ExpireHolds),
@@ -21,6 +24,8 @@ pub fn registry() -> Registry {
             Arc::new(market::ListingEvidence),
             Arc::new(benchmarks::Remeasure),
             Arc::new(identity::Cleanup),
+            Arc::new(webhooks::Deliver::default()),
+            Arc::new(webhooks::ForgetEvents),
             Arc::new(idempotency::ExpireKeys),
         ],
         handlers: vec![
@@ -28,6 +33,7 @@ pub fn registry() -> Registry {
             Arc::new(market::MachineChangedHandler),
             Arc::new(market::RunChangedHandler),
             Arc::new(benchmarks::RemeasureHandler),
+            Arc::new(billing::cards::jobs::DetachCards),
         ],
     }
 }

@@ -43,8 +43,15 @@ kinds! {
     Transfer TransferId "trf";
     Hold HoldId "hld";
     TopUp TopUpId "top";
+    Refund RefundId "ref";
+    Dispute DisputeId "dsp";
+    StripeCustomer StripeCustomerId "scu";
+    CardSetup CardSetupId "cst";
     PayoutAccount PayoutAccountId "pac";
     Payout PayoutId "pay";
+    WebhookEndpoint WebhookEndpointId "whe";
+    /// Of one event to one account, the same in every try: the `webhook-id` of Standard Webhooks.
+    WebhookEvent WebhookEventId "msg";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -24,7 +24,7 @@ use crate::{
     },
     ctx::Ctx,
     identity::{Auth, Caller, scope},
-    web::{AuthProblems, Limit, Page, Query, QueryProblems, cursor, html},
+    web::{AuthProblems, Limit, Page, Query, QueryProblems, accept, cursor, html},
 };
 
 /// What the account has.
@@ -384,31 +384,10 @@ enum Form {
 impl Form {
     /// The form that `Accept` likes best; JSON when it likes several alike or none.
     fn asked_for(request: &HttpRequest) -> Self {
-        let accepted = request.headers().get_all(header::ACCEPT).filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-        let mut best = (Self::Json, 0);
-        for item in accepted {
-            let mut parts = item.split(';').map(str::trim);
-            let form = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-                "text/csv" => Self::Csv,
-                "text/html" => Self::Html,
-                "application/json" | "application/*" | "*/*" => Self::Json,
-                _ => continue,
-            };
-            let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1_000, thousandths);
-            if weight > best.1 || (weight == best.1 && weight > 0 && form == Self::Json) {
-                best = (form, weight);
-            }
+        match accept::liked_best(request, &["text/csv", "text/html"]) {
+            Some("text/csv") => Self::Csv,
+            Some(_) => Self::Html,
+            None => Self::Json,
         }
-        best.0
-    }
-}
-
-/// A weight from `0` to `1` with up to three decimals, in thousandths; 0 for anything else.
-fn thousandths(weight: &str) -> u16 {
-    match weight.split_once('.') {
-        None if weight == "1" => 1_000,
-        Some(("1", decimals)) if decimals.bytes().all(|b| b == b'0') => 1_000,
-        Some(("0", decimals)) if decimals.len() <= 3 => format!("{decimals:0<3}").parse().unwrap_or(0),
-        _ => 0,
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! actix matches a handler by path and method at once and cannot tell the two apart, so the paths are looked up in the OpenAPI document.
 
+use std::collections::HashMap;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{Method, header},
@@ -11,26 +13,56 @@ use utoipa::openapi::{OpenApi, PathItem};
 
 use crate::base::{Code, Error};
 
-/// The paths of the document and their methods; goes into the app as `Data<Paths>`.
+/// The paths of the document and their methods, by how they begin; goes into the app as `Data<Paths>`.
 #[derive(Debug, Default)]
-pub struct Paths(Vec<(String, Vec<&'static str>)>);
+pub struct Paths {
+    by_beginning: HashMap<String, Vec<Taken>>,
+    /// Those that begin with a parameter.
+    others: Vec<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    pattern: String,
+    methods: Vec<&'static str>,
+}
 
 impl Paths {
     pub fn of(document: &OpenApi) -> Self {
-        Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect())
+        let mut all = Self::default();
+        for (path, item) in &document.paths.paths {
+            let taken = Taken { pattern: path.clone(), methods: methods(item) };
+            let start = beginning(path);
+            match start.contains('{') {
+                true => all.others.push(taken),
+                false => all.by_beginning.entry(start.to_owned()).or_default().push(taken),
+            }
+        }
+        all
     }
 
     pub(super) fn takes(&self, method: &Method, path: &str) -> bool {
-        self.methods_of(path).contains(&method.as_str())
+        self.fitting(path).any(|taken| taken.methods.contains(&method.as_str()))
     }
 
     /// The methods that `path` takes; empty when there is nothing.
     fn methods_of(&self, path: &str) -> Vec<&'static str> {
-        let mut all: Vec<_> = self.0.iter().filter(|(pattern, _)| fits(pattern, path)).flat_map(|(_, methods)| methods).copied().collect();
+        let mut all: Vec<_> = self.fitting(path).flat_map(|taken| &taken.methods).copied().collect();
         all.sort_unstable();
         all.dedup();
         all
     }
+
+    fn fitting<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Taken> {
+        let same = self.by_beginning.get(beginning(path)).into_iter().flatten();
+        same.chain(&self.others).filter(move |taken| fits(&taken.pattern, path))
+    }
+}
+
+/// `/api/v1/listings` of all that begins so: asked of every request, and some hundred patterns are too many to try each.
+fn beginning(path: &str) -> &str {
+    let end = path.match_indices('/').nth(3).map_or(path.len(), |(at, _)| at);
+    path.get(..end).unwrap_or(path)
 }
 
 fn methods(item: &PathItem) -> Vec<&'static str> {

@@ -84,6 +84,7 @@ pub const fn status(code: Code) -> StatusCode {
         | C::AlreadyMember
         | C::AlreadyDecided
         | C::AlreadyAnswered
+        | C::AccountFrozen
         | C::IdempotencyInProgress
         | C::ChallengeUsed
         | C::ChallengeExpired

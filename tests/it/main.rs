@@ -30,3 +30,4 @@ mod rentals;
 mod review;
 mod stripe;
 mod web;
+mod webhooks;

@@ -3,7 +3,8 @@
 use chrono::{TimeDelta, Utc};
 
 use super::super::{
-    model::{Observation, Outcome, TopUp},
+    automatic,
+    model::{Observation, Outcome, TopUp, TopUpView},
     queries,
     state::{TopUpStatus, ask_next},
 };
@@ -17,6 +18,7 @@ use crate::{
         model::Actor,
         service::{Posting, TransferRequest},
     },
+    webhooks::{self, EventType},
 };
 
 /// A request of ours to make a payment has long ended after this: what Stripe does not list by then was never made.
@@ -57,7 +59,7 @@ pub(super) async fn ask(ctx: &Ctx, stripe: &Stripe, top_up: &TopUp) -> Result<Op
 ///
 /// # Errors
 /// The ledger's; `internal` when Stripe says it was paid nothing.
-pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen: &Observation) -> Result<Outcome> {
+pub(in super::super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen: &Observation) -> Result<Outcome> {
     if let Some(alarm) = alarm(top_up, seen)? {
         return raise(tx, top_up, alarm).await;
     }
@@ -67,6 +69,7 @@ pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen:
     if let Some(payment) = &seen.payment {
         top_up.payment_intent_id.get_or_insert_with(|| payment.id.clone());
     }
+    let before = (top_up.status.clone(), top_up.failure_code.clone());
     let next = status_of(top_up, seen);
     let is_newer = top_up.observed_at.is_none_or(|at| seen.asked_at > at);
     if !top_up.status()?.may_become(next, is_newer) {
@@ -84,6 +87,9 @@ pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen:
     move_to(ctx, tx, top_up, next).await?;
     top_up.observed_at = Some(seen.asked_at);
     queries::top_up_update(tx, top_up).await?;
+    if before != (top_up.status.clone(), top_up.failure_code.clone()) {
+        announce(ctx, tx, top_up).await?;
+    }
     Ok(Outcome::Applied)
 }
 
@@ -142,7 +148,18 @@ async fn move_to(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, next: TopUpStat
     } else {
         top_up.ask_at = Some(ask_next(top_up.created_at, ctx.clock.wall_now()));
     }
-    Ok(())
+    automatic::note_outcome(ctx, tx, top_up).await
+}
+
+/// Tells webhooks of money that came, and of tries that failed.
+async fn announce(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &TopUp) -> Result<()> {
+    let event = match top_up.status()? {
+        TopUpStatus::Succeeded => EventType::TopUpSucceeded,
+        TopUpStatus::Canceled => EventType::TopUpFailed,
+        TopUpStatus::RequiresPaymentMethod if top_up.failure_code.is_some() => EventType::TopUpFailed,
+        _ => return Ok(()),
+    };
+    webhooks::service::emit(ctx, tx, top_up.account_id, event, &TopUpView::new(top_up, None)?).await
 }
 
 /// Puts what was paid on the account, under an id that follows from the payment.
@@ -201,7 +218,7 @@ async fn ask_one(ctx: &Ctx, stripe: &Stripe, id: TopUpId) -> Result<Result<(), S
         queries::top_up_fetch(&mut conn, id).await?
     };
     let Some(row) = row else { return Ok(Ok(())) };
-    let seen = match ask(ctx, stripe, &row).await {
+    let seen = match ask_or_end(ctx, stripe, &row).await {
         Ok(seen) => seen,
         Err(fault) => return Ok(Err(fault)),
     };
@@ -216,6 +233,23 @@ async fn ask_one(ctx: &Ctx, stripe: &Stripe, id: TopUpId) -> Result<Result<(), S
     ctx.db.tx("top_up_ask", write).await.map(Ok)
 }
 
+/// What Stripe says of the top-up now. One that nobody has paid for long is canceled there, so that it can be paid no more and is asked about
+/// no more.
+async fn ask_or_end(ctx: &Ctx, stripe: &Stripe, row: &TopUp) -> Result<Option<Observation>, StripeFault> {
+    let asked_at = ctx.clock.wall_now();
+    let is_old = asked_at.signed_duration_since(row.created_at) > TimeDelta::days(ctx.config.tunables.top_up_unpaid_days);
+    // A checkout ends by itself after a day, and its payments with it.
+    if let Some(id) = row.payment_intent_id.as_ref().filter(|_| is_old && !row.is_checkout()) {
+        match stripe.payment_cancel(id).await {
+            Ok(payment) => return Ok(Some(Observation { asked_at, checkout: None, payment: Some(payment) })),
+            // It is being paid, or over.
+            Err(StripeFault::Refused(_)) => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    ask(ctx, stripe, row).await
+}
+
 /// Stripe knows nothing of it: once every request of ours has ended, that is final.
 async fn record_nothing(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp) -> Result<()> {
     let age = ctx.clock.wall_now().signed_duration_since(top_up.created_at);
@@ -224,7 +258,8 @@ async fn record_nothing(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp) -> Resul
     }
     top_up.failure_code = Some("never_arrived".to_owned());
     move_to(ctx, tx, top_up, TopUpStatus::Canceled).await?;
-    queries::top_up_update(tx, top_up).await
+    queries::top_up_update(tx, top_up).await?;
+    announce(ctx, tx, top_up).await
 }
 
 /// An answer that changed nothing leaves the lease as the time of the next question.

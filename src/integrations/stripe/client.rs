@@ -11,9 +11,6 @@ use crate::{
     config::StripeConfig,
 };
 
-/// Before the second try; doubled before each further one, and half of it is left to chance.
-const BACK_OFF: Duration = Duration::from_millis(250);
-
 /// Stripe's API with our key. Cheap to clone.
 #[derive(Clone)]
 pub struct Stripe {
@@ -40,9 +37,9 @@ pub struct Refusal {
 /// Why there is no answer to go by.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StripeFault {
-    /// The card was declined. The PaymentIntent is there and may be paid otherwise.
+    /// The card was declined. The PaymentIntent or SetupIntent is there and may be confirmed otherwise.
     #[error("the card was declined ({code:?})")]
-    Declined { payment_id: Option<String>, code: Option<String> },
+    Declined { payment_id: Option<String>, setup_id: Option<String>, code: Option<String> },
     /// Nothing was done, and the same request will be refused again.
     #[error("Stripe refused: code {:?}, parameter {:?}", .0.code, .0.param)]
     Refused(Refusal),
@@ -125,8 +122,7 @@ impl Stripe {
 
 /// Half of the pause is chance, so that many callers do not come back together.
 fn back_off(tried: u32) -> Duration {
-    let whole = BACK_OFF.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(6)));
-    whole.div_f32(2.0).mul_f32(1.0 + rand::random::<f32>())
+    StripeConfig::pause_max(tried).div_f32(2.0).mul_f32(1.0 + rand::random::<f32>())
 }
 
 /// The fault, and whether another try may fare better. Texts of Stripe's errors are left out: they may quote what was sent.
@@ -145,7 +141,8 @@ fn meaning(error: StripeError) -> (StripeFault, bool) {
         (_, ApiErrorsType::IdempotencyError) => (StripeFault::Unknown("the idempotency key was used before".to_owned()), status == 409),
         (402, _) => {
             let payment_id = error.payment_intent.map(|payment| payment.id.to_string());
-            (StripeFault::Declined { payment_id, code: error.decline_code.or(code) }, false)
+            let setup_id = error.setup_intent.map(|setup| setup.id.to_string());
+            (StripeFault::Declined { payment_id, setup_id, code: error.decline_code.or(code) }, false)
         }
         (404, _) => (StripeFault::NotFound, false),
         // A connected account that is gone, or that has let us go.

@@ -28,6 +28,7 @@ macro_rules! statuses {
         }
     };
 }
+pub(super) use statuses;
 
 statuses! {
     /// Where a PaymentIntent is.
@@ -36,6 +37,18 @@ statuses! {
         RequiresConfirmation "requires_confirmation",
         RequiresAction "requires_action",
         RequiresCapture "requires_capture",
+        Processing "processing",
+        Canceled "canceled",
+        Succeeded "succeeded",
+    }
+}
+
+statuses! {
+    /// Where a SetupIntent is.
+    SetupStatus {
+        RequiresPaymentMethod "requires_payment_method",
+        RequiresConfirmation "requires_confirmation",
+        RequiresAction "requires_action",
         Processing "processing",
         Canceled "canceled",
         Succeeded "succeeded",
@@ -84,6 +97,8 @@ pub struct Checkout {
     pub url: Option<String>,
     /// The PaymentIntent, once there is one.
     pub payment_id: Option<String>,
+    /// The SetupIntent, where the checkout saves a card and has done so.
+    pub setup_id: Option<String>,
     pub row_id: Option<String>,
 }
 
@@ -110,6 +125,7 @@ pub(super) struct CheckoutFields {
     status: Option<String>,
     url: Option<String>,
     payment_intent: Option<String>,
+    setup_intent: Option<String>,
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -143,6 +159,7 @@ impl TryFrom<CheckoutFields> for Checkout {
             id: fields.id,
             url: fields.url,
             payment_id: fields.payment_intent,
+            setup_id: fields.setup_intent,
             row_id: row_id(fields.metadata),
         })
     }

@@ -23,7 +23,10 @@ use super::{
 };
 use crate::base::Error;
 pub use correct::correct;
-pub use holds::{capture, expire_due, hold, hold_fetch, hold_increase, hold_next_expiry, hold_remaining, holds_remaining, release};
+pub use holds::{
+    available_lock, capture, expire_due, freeze, hold, hold_at_most, hold_fetch, hold_increase, hold_next_expiry, hold_remaining,
+    holds_remaining, release, unfreeze,
+};
 pub use mature::{balance_lock, mature_due, mature_next_due};
 pub use post::post;
 

@@ -57,6 +57,15 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/organizations/{handle}/invitations", Session),
     ("post", "/api/v1/organizations/{handle}/invitations/{id}/accept", Session),
     ("delete", "/api/v1/organizations/{handle}/invitations/{id}", Session),
+    ("get", "/api/v1/webhook-endpoints", Scope("account:read")),
+    ("post", "/api/v1/webhook-endpoints", Any),
+    ("get", "/api/v1/webhook-endpoints/{id}", Scope("account:read")),
+    ("patch", "/api/v1/webhook-endpoints/{id}", Any),
+    ("delete", "/api/v1/webhook-endpoints/{id}", Any),
+    ("post", "/api/v1/webhook-endpoints/{id}/rotate-secret", Any),
+    ("post", "/api/v1/webhook-endpoints/{id}/test", Any),
+    ("get", "/api/v1/webhook-endpoints/{id}/deliveries", Scope("account:read")),
+    ("post", "/api/v1/webhook-endpoints/{id}/deliveries/{event_id}/retry", Any),
     ("get", "/api/v1/hardware", Everybody),
     ("get", "/api/v1/hardware/resolve", Everybody),
     ("get", "/api/v1/hardware/{slug}", Everybody),
@@ -116,6 +125,23 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/top-ups", Scope("billing:write")),
     ("get", "/api/v1/top-ups", Scope("billing:read")),
     ("get", "/api/v1/top-ups/{id}", Scope("billing:read")),
+    ("post", "/api/v1/refunds", Scope("billing:write")),
+    ("get", "/api/v1/refunds", Scope("billing:read")),
+    ("get", "/api/v1/refunds/{id}", Scope("billing:read")),
+    ("get", "/api/v1/disputes", Scope("billing:read")),
+    ("get", "/api/v1/disputes/{id}", Scope("billing:read")),
+    ("get", "/api/v1/disputes/{id}/evidence", Scope("billing:read")),
+    ("get", "/api/v1/top-ups/{id}/receipt", Scope("billing:read")),
+    ("get", "/api/v1/top-ups/{id}/receipt.html", Scope("billing:read")),
+    ("post", "/api/v1/payment-methods", Scope("billing:write")),
+    ("get", "/api/v1/payment-methods", Scope("billing:read")),
+    ("patch", "/api/v1/payment-methods/{id}", Scope("billing:write")),
+    ("delete", "/api/v1/payment-methods/{id}", Scope("billing:write")),
+    ("get", "/api/v1/card-setups/{id}", Scope("billing:read")),
+    ("get", "/api/v1/automatic-top-up", Scope("billing:read")),
+    ("put", "/api/v1/automatic-top-up", Scope("billing:write")),
+    ("delete", "/api/v1/automatic-top-up", Scope("billing:write")),
+    ("get", "/api/v1/tunables", Everybody),
     ("post", "/api/v1/payout-account", Scope("billing:write")),
     ("get", "/api/v1/payout-account", Scope("billing:read")),
     ("patch", "/api/v1/payout-account", Scope("billing:write")),
@@ -128,6 +154,7 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/sandbox/clock", Any),
     ("get", "/api/v1/admin/review-queue", Operator),
     ("post", "/api/v1/admin/matrix-runs/{id}/review", Operator),
+    ("get", "/api/v1/admin/disputes/{id}/evidence", Operator),
     ("get", "/api/v1/admin/matrix-runs/{id}", Operator),
     ("get", "/api/v1/admin/matrix-runs/{id}/similar", Operator),
     ("get", "/v1/models", Scope("inference")),
@@ -175,6 +202,7 @@ fn the_table_and_the_routes_are_the_same() {
 /// Parameters that name nothing: who is let in gets 404 or 422, and nothing is changed.
 fn concrete(path: &str) -> String {
     path.replace("{id}", "key_01h455vb4pex5vsknk084sn02q")
+        .replace("{event_id}", "msg_01h455vb4pex5vsknk084sn02q")
         .replace("{handle}", "no-such-one")
         .replace("{member}", "nobody")
         .replace("{code}", "x")
