@@ -147,9 +147,16 @@ fn ledger_api(config: &mut ServiceConfig) {
         .service(ledger::api::statement_html); // GET /api/v1/statements.html
 }
 
-/// Top-ups.
+/// Top-ups and Pro.
 fn billing_api(config: &mut ServiceConfig) {
     config
+        .service(billing::pro::api::pro_show) // GET /api/v1/pro
+        .service(billing::pro::api::pro_subscribe) // POST /api/v1/pro
+        .service(billing::pro::api::pro_cancel) // POST /api/v1/pro/cancel
+        .service(billing::pro::api::pro_plan_set) // POST /api/v1/pro/plan
+        .service(billing::pro::api::pro_portal) // POST /api/v1/pro/portal
+        .service(billing::pro::api::pro_resume) // POST /api/v1/pro/resume
+        .service(billing::pro::api::pro_seats_set) // POST /api/v1/pro/seats
         .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups

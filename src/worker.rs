@@ -12,6 +12,7 @@ pub fn registry() -> Registry {
             Arc::new(rentals::jobs::Meter),
             Arc::new(rentals::jobs::Starter::default()),
             Arc::new(billing::jobs::AskTopUps),
+            Arc::new(billing::jobs::AskPro),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(benchmarks::EngineIdentity::default()),

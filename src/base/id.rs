@@ -43,6 +43,8 @@ kinds! {
     Transfer TransferId "trf";
     Hold HoldId "hld";
     TopUp TopUpId "top";
+    ProSubscription ProSubscriptionId "pro";
+    SavedSearch SavedSearchId "sch";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -1,4 +1,4 @@
-//! How money enters and leaves: top-ups through Stripe, and in the sandbox play money. Owns `top_ups` and `stripe_events`; what money there is
+//! How money enters and leaves: top-ups through Stripe, and in the sandbox play money; and what Pro costs ([`pro`]). Owns `top_ups` and `stripe_events`; what money there is
 //! stands in the ledger alone.
 //!
 //! Invariants:
@@ -15,6 +15,7 @@
 pub mod api;
 pub mod jobs;
 pub mod model;
+pub mod pro;
 mod queries;
 pub mod service;
 mod state;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::{
     super::{
         model::{Observation, Outcome, StripeEventRow},
+        pro::{self, model::ProSeen},
         queries,
     },
     require_stripe,
@@ -89,6 +90,7 @@ fn is_name(text: &str) -> bool {
 /// What an event's object is now.
 enum Seen {
     TopUp(Observation),
+    Pro(ProSeen),
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -96,6 +98,8 @@ enum Seen {
 enum Subject {
     Payment,
     Checkout,
+    Subscription,
+    Invoice,
 }
 
 impl Subject {
@@ -104,6 +108,9 @@ impl Subject {
         Some(match object {
             "payment_intent" => Self::Payment,
             "checkout.session" => Self::Checkout,
+            "customer.subscription" => Self::Subscription,
+            // An invoice that is only to come has no id, and one that was deleted is not there.
+            "invoice" if !matches!(event_type, "invoice.upcoming" | "invoice.deleted") => Self::Invoice,
             _ => return None,
         })
     }
@@ -114,8 +121,10 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
     let Some(subject) = Subject::of(&event.event_type) else { return Ok(None) };
     let id = event.data.object.id.as_deref().ok_or_else(malformed)?;
     let fetched = match subject {
-        Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
-        Subject::Checkout => checkout_seen(ctx, stripe, id).await.map(Seen::TopUp),
+        Subject::Payment => payment_seen(ctx, stripe, id).await,
+        Subject::Checkout => checkout_seen(ctx, stripe, id).await,
+        Subject::Subscription => pro::service::seen_by_subscription(ctx, stripe, id).await.map(Seen::Pro),
+        Subject::Invoice => pro::service::seen_by_invoice(ctx, stripe, id).await.map(Seen::Pro),
     };
     match fetched {
         Ok(seen) => Ok(Some(seen)),
@@ -124,24 +133,35 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
     }
 }
 
-async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, StripeFault> {
     let asked_at = ctx.clock.wall_now();
-    Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) })
+    let payment = stripe.payment_fetch(id).await?;
+    // Payments of invoices are Stripe's own, and name no row.
+    if payment.row_id.is_none()
+        && let Some(seen) = pro::service::seen_by_payment(ctx, stripe, id).await?
+    {
+        return Ok(Seen::Pro(seen));
+    }
+    Ok(Seen::TopUp(Observation { asked_at, checkout: None, payment: Some(payment) }))
 }
 
-async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, StripeFault> {
     let asked_at = ctx.clock.wall_now();
     let checkout = stripe.checkout_fetch(id).await?;
+    if let Some(seen) = pro::service::seen_by_checkout(stripe, asked_at, &checkout).await? {
+        return Ok(Seen::Pro(seen));
+    }
     let payment = match &checkout.payment_id {
         Some(id) => Some(stripe.payment_fetch(id).await?),
         None => None,
     };
-    Ok(Observation { asked_at, checkout: Some(checkout), payment })
+    Ok(Seen::TopUp(Observation { asked_at, checkout: Some(checkout), payment }))
 }
 
 async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
     match seen {
         Seen::TopUp(seen) => apply_to_top_up(ctx, tx, seen).await,
+        Seen::Pro(seen) => pro::service::apply(ctx, tx, seen).await,
     }
 }
 

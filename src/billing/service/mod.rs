@@ -8,6 +8,8 @@ mod top_ups;
 pub use events::event_take;
 pub use sandbox::{SandboxCreditRequest, SandboxCreditView, require_sandbox, sandbox_credit};
 pub use settle::ask_due;
+pub(super) use settle::note_alarm;
+pub(super) use top_ups::{is_address, is_method};
 pub use top_ups::{Begun, ListFilter, top_up_begin, top_up_fetch, top_up_list, top_up_record};
 
 use crate::{
@@ -18,7 +20,7 @@ use crate::{
 
 /// # Errors
 /// `no_payment_provider` in the sandbox.
-fn require_stripe(ctx: &Ctx) -> Result<&Stripe> {
+pub(super) fn require_stripe(ctx: &Ctx) -> Result<&Stripe> {
     let detail = "This is a sandbox, which takes no payments: POST /api/v1/sandbox/credits adds play money.";
     ctx.stripe.as_ref().ok_or_else(|| Error::new(Code::NoPaymentProvider, detail))
 }

@@ -1,4 +1,4 @@
-//! Stripe, as narrow as billing needs it: payments, hosted checkouts, and the signature of webhooks, in types of our own.
+//! Stripe, as narrow as billing needs it: payments, hosted checkouts, subscriptions, and the signature of webhooks, in types of our own.
 //!
 //! Invariants: nothing here is called inside a transaction. A request that changes something carries an idempotency key that follows from a row
 //! of ours, so that sending it again does nothing twice. Whether a request that got no clear answer was done is never guessed:
@@ -9,8 +9,10 @@ mod client;
 mod objects;
 mod payments;
 mod signature;
+mod subscriptions;
 
 pub use client::{Refusal, Stripe, StripeFault};
 pub use objects::{Checkout, CheckoutStatus, Payment, PaymentStatus};
 pub use payments::{Find, NewCheckout, NewPayment};
 pub use signature::{SIGNATURE_HEADER, is_signed};
+pub use subscriptions::{Change, Invoice, InvoiceStatus, NewSubscription, Price, Subscription, SubscriptionStatus, TaxLine};

@@ -28,6 +28,7 @@ macro_rules! statuses {
         }
     };
 }
+pub(super) use statuses;
 
 statuses! {
     /// Where a PaymentIntent is.
@@ -73,6 +74,8 @@ pub struct Checkout {
     pub url: Option<String>,
     /// The PaymentIntent, once there is one.
     pub payment_id: Option<String>,
+    /// The Subscription that was begun there.
+    pub subscription_id: Option<String>,
     pub row_id: Option<String>,
 }
 
@@ -99,6 +102,7 @@ pub(super) struct CheckoutFields {
     status: Option<String>,
     url: Option<String>,
     payment_intent: Option<String>,
+    subscription: Option<String>,
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -132,6 +136,7 @@ impl TryFrom<CheckoutFields> for Checkout {
             id: fields.id,
             url: fields.url,
             payment_id: fields.payment_intent,
+            subscription_id: fields.subscription,
             row_id: row_id(fields.metadata),
         })
     }
@@ -161,10 +166,10 @@ impl Listed for CheckoutFields {
     }
 }
 
-fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
+pub(super) fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
     metadata.and_then(|metadata| metadata.get(ROW_KEY)).is_some_and(|id| id == row_id)
 }
 
-fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
+pub(super) fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
     metadata.and_then(|mut metadata| metadata.remove(ROW_KEY))
 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::base::{Money, money::Currency};
 
-const PAGE_ROWS: i64 = 100;
+pub(super) const PAGE_ROWS: i64 = 100;
 /// Lists longer than this many pages are not read to the end.
 const PAGES_MAX: usize = 200;
 /// How far Stripe's clock may be from ours.
@@ -58,7 +58,7 @@ pub struct Find<'a> {
 }
 
 impl Find<'_> {
-    fn created(&self) -> RangeQueryTs {
+    pub(super) fn created(&self) -> RangeQueryTs {
         let gte = self.from.checked_sub_signed(CLOCK_GAP).map(|at| at.timestamp());
         let lte = self.until.checked_add_signed(CLOCK_GAP).map(|at| at.timestamp());
         RangeQueryTs::Bounds(RangeBoundsTs { gte, lte, ..RangeBoundsTs::default() })
@@ -146,7 +146,7 @@ impl Stripe {
     }
 
     /// Reads the pages of a list, the newest first, until an object of the row comes. Stripe's search would be shorter, but lags behind.
-    async fn find<T, R>(&self, row_id: &str, page: impl Fn(Option<String>) -> R) -> Result<Option<T>, StripeFault>
+    pub(super) async fn find<T, R>(&self, row_id: &str, page: impl Fn(Option<String>) -> R) -> Result<Option<T>, StripeFault>
     where
         T: Listed + miniserde::Deserialize,
         R: StripeRequest,
@@ -166,7 +166,7 @@ impl Stripe {
     }
 }
 
-fn metadata(row_id: &str) -> HashMap<String, String> {
+pub(super) fn metadata(row_id: &str) -> HashMap<String, String> {
     HashMap::from([(ROW_KEY.to_owned(), row_id.to_owned())])
 }
 

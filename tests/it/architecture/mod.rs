@@ -145,7 +145,7 @@ fn stripe_stays_in_billing() {
             return Vec::new();
         }
         let mut faults =
-            source.uses_of(&["stripe", "stripe_checkout", "stripe_client_core", "stripe_core", "stripe_shared", "stripe_types"]);
+            source.uses_of(&["stripe", "stripe_billing", "stripe_checkout", "stripe_client_core", "stripe_core", "stripe_payment", "stripe_shared", "stripe_types"]);
         faults.extend(
             source
                 .crate_paths()
