@@ -13,6 +13,7 @@
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub mod api;
+pub mod customers;
 pub mod jobs;
 pub mod model;
 pub mod pro;

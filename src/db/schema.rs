@@ -92,7 +92,10 @@ diesel::table! {
 diesel::table! {
     entitlements (account_id) {
         account_id -> Uuid,
-        pro_until -> Timestamptz,
+        granted_until -> Nullable<Timestamptz>,
+        sold_until -> Nullable<Timestamptz>,
+        renews -> Bool,
+        seats -> Nullable<Int4>,
     }
 }
 
@@ -345,6 +348,73 @@ diesel::table! {
         balance_after_micros -> Int8,
         account_id -> Nullable<Uuid>,
         business_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    pro_invoices (invoice_id) {
+        invoice_id -> Text,
+        pro_subscription_id -> Uuid,
+        number -> Nullable<Text>,
+        reason -> Nullable<Text>,
+        paid_micros -> Int8,
+        tax_micros -> Int8,
+        taxes -> Jsonb,
+        transfer_id -> Nullable<Uuid>,
+        created_at -> Timestamptz,
+        booked_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    pro_subscriptions (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        request_key -> Nullable<Text>,
+        plan -> Text,
+        seats -> Int4,
+        means -> Text,
+        payment_method -> Nullable<Text>,
+        return_url -> Nullable<Text>,
+        status -> Text,
+        customer_id -> Nullable<Text>,
+        subscription_id -> Nullable<Text>,
+        item_id -> Nullable<Text>,
+        checkout_session_id -> Nullable<Text>,
+        is_ending -> Bool,
+        period_ends_at -> Nullable<Timestamptz>,
+        past_due_since -> Nullable<Timestamptz>,
+        paid_until -> Nullable<Timestamptz>,
+        pro_until -> Nullable<Timestamptz>,
+        renews -> Bool,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        change_count -> Int4,
+        observed_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        ended_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    saved_searches (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        name -> Text,
+        query -> Text,
+        hardware_slug -> Nullable<Text>,
+        model -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    saved_search_hits (search_id, listing_id) {
+        search_id -> Uuid,
+        listing_id -> Uuid,
+        created_at -> Timestamptz,
     }
 }
 
@@ -614,6 +684,15 @@ diesel::table! {
 }
 
 diesel::table! {
+    stripe_customers (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        customer_id -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     stripe_events (id) {
         id -> Text,
         event_type -> Text,
@@ -718,6 +797,11 @@ diesel::joinable!(memberships -> users (user_id));
 diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
+diesel::joinable!(pro_invoices -> pro_subscriptions (pro_subscription_id));
+diesel::joinable!(pro_subscriptions -> accounts (account_id));
+diesel::joinable!(saved_search_hits -> listings (listing_id));
+diesel::joinable!(saved_search_hits -> saved_searches (search_id));
+diesel::joinable!(saved_searches -> accounts (account_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
 diesel::joinable!(remeasure_schedules -> machines (machine_id));
 diesel::joinable!(remeasurements -> machines (machine_id));
@@ -743,6 +827,7 @@ diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(stripe_customers -> accounts (account_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
@@ -769,6 +854,8 @@ diesel::allow_tables_to_appear_in_same_query! {
     memberships,
     models,
     postings,
+    pro_invoices,
+    pro_subscriptions,
     refresh_tokens,
     remeasure_schedules,
     remeasurements,
@@ -783,6 +870,8 @@ diesel::allow_tables_to_appear_in_same_query! {
     run_series,
     run_standings,
     runs,
+    saved_search_hits,
+    saved_searches,
     session_cookies,
     sessions,
     tool_uploads,

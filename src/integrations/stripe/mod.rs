@@ -6,12 +6,14 @@
 //! fields that are needed are read; a status that is not known is a fault. Neither keys nor client secrets are ever part of a message.
 
 mod client;
+mod customers;
 mod objects;
 mod payments;
 mod signature;
 mod subscriptions;
 
 pub use client::{Refusal, Stripe, StripeFault};
+pub use customers::{Customer, NewCustomer};
 pub use objects::{Checkout, CheckoutStatus, Payment, PaymentStatus};
 pub use payments::{Find, NewCheckout, NewPayment};
 pub use signature::{SIGNATURE_HEADER, is_signed};
