@@ -92,6 +92,8 @@ fn benchmarks_api(config: &mut ServiceConfig) {
         .service(benchmarks::tool::api::upload_token_list) // GET /api/v1/upload-tokens
         .service(benchmarks::tool::api::upload_token_create) // POST /api/v1/upload-tokens
         .service(benchmarks::tool::api::upload_token_revoke) // DELETE /api/v1/upload-tokens/{id}
+        .service(benchmarks::export::api::cells_csv) // GET /api/v1/cells.csv
+        .service(benchmarks::export::api::cells_parquet) // GET /api/v1/cells.parquet
         .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
@@ -122,7 +124,10 @@ fn market_api(config: &mut ServiceConfig) {
         .service(market::api::listing_pause) // POST /api/v1/listings/{id}/pause
         .service(market::api::listing_publish) // POST /api/v1/listings/{id}/publish
         .service(market::api::listing_list_own) // GET /api/v1/me/listings
-        .service(market::api::quote_create); // POST /api/v1/quotes
+        .service(market::api::quote_create) // POST /api/v1/quotes
+        .service(market::saved_searches::api::saved_search_list) // GET /api/v1/saved-searches
+        .service(market::saved_searches::api::saved_search_create) // POST /api/v1/saved-searches
+        .service(market::saved_searches::api::saved_search_delete); // DELETE /api/v1/saved-searches/{id}
 }
 
 /// Rentals.

@@ -25,6 +25,7 @@ pub fn registry() -> Registry {
             Arc::new(identity::Letters),
             Arc::new(market::MachineChangedHandler),
             Arc::new(market::RunChangedHandler),
+            Arc::new(market::ListingOfferedHandler),
             Arc::new(benchmarks::RemeasureHandler),
         ],
     }

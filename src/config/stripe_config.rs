@@ -67,10 +67,14 @@ pub(super) fn read(mode: Mode, given: Given) -> Result<Option<StripeConfig>> {
 }
 
 fn read_prices(monthly: Option<String>, yearly: Option<String>) -> Result<Option<ProPriceIds>> {
-    let is_id = |text: &str| text.strip_prefix("price_").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
+    let is_id = |text: &str| {
+        text.strip_prefix("price_").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+    };
     match (monthly.filter(|text| !text.is_empty()), yearly.filter(|text| !text.is_empty())) {
         (None, None) => Ok(None),
-        (Some(monthly), Some(yearly)) if is_id(&monthly) && is_id(&yearly) && monthly != yearly => Ok(Some(ProPriceIds { monthly, yearly })),
+        (Some(monthly), Some(yearly)) if is_id(&monthly) && is_id(&yearly) && monthly != yearly => {
+            Ok(Some(ProPriceIds { monthly, yearly }))
+        }
         _ => Err(wrong("STRIPE_PRICE_PRO_MONTHLY and STRIPE_PRICE_PRO_YEARLY must be two prices (price_…), or neither must be set.")),
     }
 }

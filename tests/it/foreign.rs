@@ -76,6 +76,11 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
         Own,
     ),
     ("delete", "/api/v1/reports/{report}", "", Hidden),
+    ("get", "/api/v1/cells.csv", "", OwnFault(403)),
+    ("get", "/api/v1/cells.parquet", "", OwnFault(403)),
+    ("post", "/api/v1/saved-searches", r#"{"name": "mine", "query": {"hardware": "rtx-3090"}}"#, OwnFault(403)),
+    ("get", "/api/v1/saved-searches", "", Own),
+    ("delete", "/api/v1/saved-searches/{search}", "", Hidden),
     ("post", "/api/v1/rentals", r#"{"listing_id": "{draft}"}"#, Hidden),
     ("get", "/api/v1/rentals", "", Own),
     ("get", "/api/v1/rentals/{rental}", "", Hidden),
@@ -155,11 +160,15 @@ impl Owned {
         let form = json!({ "model": "gpt-oss-20b", "hardware": "rtx-3090", "engine": "vllm", "quantization": "mxfp4", "context_tokens": 0,
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
+        hosts::give_pro(&stage.app, host).await;
+        let form = json!({ "name": "theirs", "query": { "hardware": "rtx-3090" } });
+        let search = text(&host.http.post("/api/v1/saved-searches").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
+            search.clone(),
             top_up.clone(),
             machine.clone(),
             draft.clone(),
@@ -185,6 +194,7 @@ impl Owned {
             ("rental", rental),
             ("report", report),
             ("top_up", top_up),
+            ("search", search),
             ("model", model),
             ("document", document),
         ];
@@ -224,6 +234,8 @@ impl Owned {
                     "balance",
                     "me",
                     "reports?by=@host",
+                    "saved-searches",
+                    "pro",
                 ][..],
             ),
             (&self.stage.renter, &["rentals", "top-ups", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),

@@ -17,7 +17,7 @@ use crate::{
 /// Read Pro
 ///
 /// What it costs, what it gives, and for a caller who may read the account's billing what the account has of it.
-#[utoipa::path(tag = "Money", responses((status = 200, body = ProView)))]
+#[utoipa::path(tag = "Money", responses((status = 200, body = ProView)), security((), ("bearer" = [])))]
 #[get("/api/v1/pro")]
 pub async fn pro_show(auth: MaybeAuth<scope::BillingRead>, ctx: Ctx) -> Result<impl Responder> {
     let view = service::pro_view(&ctx, auth.caller.as_ref()).await?;
@@ -37,9 +37,7 @@ pub async fn pro_show(auth: MaybeAuth<scope::BillingRead>, ctx: Ctx) -> Result<i
 pub async fn pro_subscribe(auth: Auth<scope::BillingWrite>, idem: Idem, body: Json<SubscribeRequest>, ctx: Ctx) -> Result<impl Responder> {
     let claim = idem.claim(auth.caller.account_id, &body);
     if ctx.config.mode.is_sandbox() {
-        let buy = async |tx: &mut Tx<'_>| {
-            Ok((StatusCode::CREATED, service::pro_buy_with_play_money(&ctx, tx, &auth.caller, &body).await?))
-        };
+        let buy = async |tx: &mut Tx<'_>| Ok((StatusCode::CREATED, service::pro_buy_with_play_money(&ctx, tx, &auth.caller, &body).await?));
         return idempotency::once(&ctx, claim, buy).await;
     }
     let begin = async |claim: &idempotency::Claim| service::pro_begin(&ctx, &auth.caller, &body, &claim.derived_key()).await;

@@ -5,8 +5,8 @@ use diesel::prelude::*;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use super::state::ProStatus;
 use super::state::Facts;
+pub use super::state::ProStatus;
 use crate::{
     base::{
         Error, Money, Result,

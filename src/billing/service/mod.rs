@@ -9,8 +9,8 @@ pub use events::event_take;
 pub use sandbox::{SandboxCreditRequest, SandboxCreditView, require_sandbox, sandbox_credit};
 pub use settle::ask_due;
 pub(super) use settle::note_alarm;
-pub(super) use top_ups::{is_address, is_method};
 pub use top_ups::{Begun, ListFilter, top_up_begin, top_up_fetch, top_up_list, top_up_record};
+pub(super) use top_ups::{is_address, is_method};
 
 use crate::{
     base::{Code, Error, Result},

@@ -1,7 +1,9 @@
 //! Who is calling: one indexed query for each request, on rows of now, so that an end of a session, a key or a membership is an end at once.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::{BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension, QueryDsl, SelectableHelper};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension, QueryDsl, SelectableHelper,
+};
 use diesel_async::RunQueryDsl;
 
 use crate::{

@@ -373,9 +373,7 @@ impl Stripe {
         let mut request = CreateSubscription::new().customer(new.customer_id).items(vec![item]).metadata(metadata(new.row_id));
         // A payment that fails or asks its payer leaves the subscription incomplete, to be paid within a day.
         request = match new.payment_method {
-            Some(method) => {
-                request.default_payment_method(method).payment_behavior(CreateSubscriptionPaymentBehavior::AllowIncomplete)
-            }
+            Some(method) => request.default_payment_method(method).payment_behavior(CreateSubscriptionPaymentBehavior::AllowIncomplete),
             None => request.payment_behavior(CreateSubscriptionPaymentBehavior::DefaultIncomplete),
         };
         self.change::<SubscriptionFields>(&request, &format!("{}:subscription", new.row_id)).await?.try_into()

@@ -8,6 +8,7 @@ use super::{
         gate::{self, Engine, Facts, Rules, RunFacts, Unmet, UnmetCode, run_conditions},
         model::Listing,
         queries,
+        saved_searches::offered,
         state::{ListingState, Move},
     },
     copy_machine,
@@ -107,7 +108,12 @@ async fn reassess(ctx: &Ctx, id: ListingId, now: DateTime<Utc>) -> Result<()> {
             Some(mut listing) if listing.closed_at.is_none() => {
                 let before = listing.clone();
                 put_right(tx, &mut listing, &rules).await?;
-                if listing == before { Ok(()) } else { queries::listing_update(tx, &listing).await }
+                if listing == before {
+                    return Ok(());
+                }
+                queries::listing_update(tx, &listing).await?;
+                // Back on the market, or with another run.
+                offered(ctx, tx, &listing).await
             }
             _ => Ok(()),
         })

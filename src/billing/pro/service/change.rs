@@ -16,7 +16,7 @@ use super::{
     },
     checked_seats, open_of,
     plans::price_id,
-    settle::{ask, seen_of},
+    settle::ask,
     subscribe::{Begun, came_to_nothing, pro_record},
 };
 use crate::{
@@ -27,7 +27,8 @@ use crate::{
 };
 
 fn no_answer() -> Error {
-    Error::new(Code::Unavailable, "Stripe gave no answer. Send the same request again in a moment; nothing is done twice.").with_retry_after(5)
+    Error::new(Code::Unavailable, "Stripe gave no answer. Send the same request again in a moment; nothing is done twice.")
+        .with_retry_after(5)
 }
 
 /// Another plan, what is left of the period settled at once.
@@ -60,7 +61,9 @@ async fn paid_of(ctx: &Ctx, caller: &Caller) -> Result<ProSubscription> {
     let row = open_of(ctx, caller.account_id).await?;
     match row.status()? {
         ProStatus::Active | ProStatus::Trialing => Ok(row),
-        other => Err(Error::new(Code::InvalidState, format!("The subscription is {}; it can be changed while it is active.", other.as_str()))),
+        other => {
+            Err(Error::new(Code::InvalidState, format!("The subscription is {}; it can be changed while it is active.", other.as_str())))
+        }
     }
 }
 
@@ -79,21 +82,27 @@ pub async fn pro_cancel(ctx: &Ctx, caller: &Caller) -> Result<ProSubscriptionVie
     let stripe = require_stripe(ctx)?;
     let row = open_of(ctx, caller.account_id).await?;
     if row.status()?.is_live() {
-        let is_done = |seen: &ProSeen| seen.subscription.as_ref().is_some_and(|of| of.is_ending || of.status == SubscriptionStatus::Canceled);
+        let is_done =
+            |seen: &ProSeen| seen.subscription.as_ref().is_some_and(|of| of.is_ending || of.status == SubscriptionStatus::Canceled);
         return change(ctx, &row, &Change::Ending(true), is_done).await;
     }
     let Some(seen) = ask(ctx, stripe, &row).await? else {
         // The request that begins it may still be on its way.
-        return Err(Error::new(Code::InvalidState, "The subscription is only just being made. Try again in half an hour.").with_retry_after(60));
+        return Err(
+            Error::new(Code::InvalidState, "The subscription is only just being made. Try again in half an hour.").with_retry_after(60)
+        );
     };
     let key = change_key(ctx, &row).await?;
     let ended = match (&seen.subscription, &seen.checkout) {
-        (Some(of), _) if of.status == SubscriptionStatus::Incomplete => {
-            stripe.subscription_cancel(&of.id, &key).await.map(|of| ProSeen { asked_at: ctx.clock.wall_now(), subscription: Some(of), ..seen.clone() })
-        }
-        (None, Some(checkout)) if checkout.status == CheckoutStatus::Open => {
-            stripe.checkout_expire(&checkout.id, &key).await.map(|closed| ProSeen { asked_at: ctx.clock.wall_now(), checkout: Some(closed), ..seen.clone() })
-        }
+        (Some(of), _) if of.status == SubscriptionStatus::Incomplete => stripe.subscription_cancel(&of.id, &key).await.map(|of| ProSeen {
+            asked_at: ctx.clock.wall_now(),
+            subscription: Some(of),
+            ..seen.clone()
+        }),
+        (None, Some(checkout)) if checkout.status == CheckoutStatus::Open => stripe
+            .checkout_expire(&checkout.id, &key)
+            .await
+            .map(|closed| ProSeen { asked_at: ctx.clock.wall_now(), checkout: Some(closed), ..seen.clone() }),
         // It has moved on meanwhile, which is written down now.
         _ => Ok(seen.clone()),
     };

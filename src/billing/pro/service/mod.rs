@@ -9,14 +9,11 @@ mod subscribe;
 pub use change::{pro_cancel, pro_portal, pro_resume, pro_set_plan, pro_set_seats};
 pub use plans::{check_prices, pro_view};
 pub use sandbox::pro_buy_with_play_money;
-pub(in crate::billing) use settle::{apply, seen_by_checkout, seen_by_invoice, seen_by_payment, seen_by_subscription};
 pub use settle::pro_ask_due;
+pub(in crate::billing) use settle::{apply, seen_by_checkout, seen_by_invoice, seen_by_payment, seen_by_subscription};
 pub use subscribe::{Begun, pro_begin, pro_record};
 
-use super::{
-    model::ProSubscription,
-    queries,
-};
+use super::{model::ProSubscription, queries};
 use crate::{
     base::{Code, Error, Result, id::AccountId},
     ctx::Ctx,

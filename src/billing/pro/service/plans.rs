@@ -116,8 +116,7 @@ pub async fn pro_view(ctx: &Ctx, caller: Option<&Caller>) -> Result<ProView> {
         bulk_export: is_pro,
         saved_searches: is_pro,
     };
-    let mut view =
-        ProView { plans, free: perks(false), pro: perks(true), is_pro: false, pro_until: None, subscription: None };
+    let mut view = ProView { plans, free: perks(false), pro: perks(true), is_pro: false, pro_until: None, subscription: None };
     if let Some(caller) = caller {
         let mut conn = ctx.db.conn().await?;
         let has = identity::service::entitlements(ctx, &mut conn, caller.account_id).await?;

@@ -26,7 +26,12 @@ use crate::{
 ///
 /// # Errors
 /// `insufficient_funds`, `already_subscribed` while Pro is on, `invalid_input`.
-pub async fn pro_buy_with_play_money(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &SubscribeRequest) -> Result<ProSubscriptionView> {
+pub async fn pro_buy_with_play_money(
+    ctx: &Ctx,
+    tx: &mut Tx<'_>,
+    caller: &Caller,
+    request: &SubscribeRequest,
+) -> Result<ProSubscriptionView> {
     for (pointer, given) in [("/payment_method", &request.payment_method), ("/return_url", &request.return_url)] {
         if given.is_some() {
             return Err(Error::invalid(pointer, "not_in_sandbox", "In the sandbox Pro is paid with play money."));

@@ -4,10 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     super::{
-        super::{
-            model::Outcome,
-            service::note_alarm,
-        },
+        super::{model::Outcome, service::note_alarm},
         model::{ProInvoiceRow, ProSeen, ProStatus, ProSubscription},
         queries,
         state::{ask_next, pro_of},
@@ -252,7 +249,8 @@ async fn book(ctx: &Ctx, tx: &mut Tx<'_>, row: &mut ProSubscription, seen: &ProS
         has_booked |= book_one(ctx, tx, row.id, invoice).await?;
     }
     // The newest: a change of plan has given back what an older one reached further.
-    let newest = paid.iter().filter(|invoice| invoice.covers_until.is_some()).max_by_key(|invoice| (invoice.created_at, invoice.covers_until));
+    let newest =
+        paid.iter().filter(|invoice| invoice.covers_until.is_some()).max_by_key(|invoice| (invoice.created_at, invoice.covers_until));
     if let Some(newest) = newest {
         row.paid_until = newest.covers_until;
     }
@@ -319,9 +317,10 @@ async fn write_to(ctx: &Ctx, tx: &mut Tx<'_>, row: &ProSubscription, was: ProSta
             let text = format!("The payment for Rigmark Pro failed and is tried again.{until} Another card: {}/en/pro", ctx.public_url);
             ("The payment for Pro failed", text)
         }
-        ProStatus::Canceled if was == ProStatus::PastDue || was == ProStatus::Unpaid => {
-            ("Pro has ended", format!("The payment for Rigmark Pro failed too often, so Pro has ended. Subscribe again: {}/en/pro", ctx.public_url))
-        }
+        ProStatus::Canceled if was == ProStatus::PastDue || was == ProStatus::Unpaid => (
+            "Pro has ended",
+            format!("The payment for Rigmark Pro failed too often, so Pro has ended. Subscribe again: {}/en/pro", ctx.public_url),
+        ),
         _ => return Ok(()),
     };
     identity::service::notify(ctx, tx, row.account_id, subject, &text).await

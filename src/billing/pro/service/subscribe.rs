@@ -17,11 +17,7 @@ use super::{
     settle::{ask, record, seen_of},
 };
 use crate::{
-    base::{
-        Code, Error, Result,
-        faults::Faults,
-        id::ProSubscriptionId,
-    },
+    base::{Code, Error, Result, faults::Faults, id::ProSubscriptionId},
     ctx::Ctx,
     db::Tx,
     identity::Caller,
