@@ -399,26 +399,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    saved_searches (id) {
-        id -> Uuid,
-        account_id -> Uuid,
-        name -> Text,
-        query -> Text,
-        hardware_slug -> Nullable<Text>,
-        model -> Nullable<Text>,
-        created_at -> Timestamptz,
-    }
-}
-
-diesel::table! {
-    saved_search_hits (search_id, listing_id) {
-        search_id -> Uuid,
-        listing_id -> Uuid,
-        created_at -> Timestamptz,
-    }
-}
-
-diesel::table! {
     refresh_tokens (token_sha256) {
         token_sha256 -> Bytea,
         session_id -> Uuid,
@@ -664,6 +644,26 @@ diesel::table! {
 }
 
 diesel::table! {
+    saved_search_hits (search_id, listing_id) {
+        search_id -> Uuid,
+        listing_id -> Uuid,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    saved_searches (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        name -> Text,
+        query -> Text,
+        hardware_slug -> Nullable<Text>,
+        model -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     session_cookies (token_sha256) {
         token_sha256 -> Bytea,
         session_id -> Uuid,
@@ -799,9 +799,6 @@ diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
 diesel::joinable!(pro_invoices -> pro_subscriptions (pro_subscription_id));
 diesel::joinable!(pro_subscriptions -> accounts (account_id));
-diesel::joinable!(saved_search_hits -> listings (listing_id));
-diesel::joinable!(saved_search_hits -> saved_searches (search_id));
-diesel::joinable!(saved_searches -> accounts (account_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
 diesel::joinable!(remeasure_schedules -> machines (machine_id));
 diesel::joinable!(remeasurements -> machines (machine_id));
@@ -825,6 +822,9 @@ diesel::joinable!(runs -> challenges (challenge_id));
 diesel::joinable!(runs -> hardware_models (hardware_slug));
 diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
+diesel::joinable!(saved_search_hits -> listings (listing_id));
+diesel::joinable!(saved_search_hits -> saved_searches (search_id));
+diesel::joinable!(saved_searches -> accounts (account_id));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(stripe_customers -> accounts (account_id));
@@ -874,6 +874,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     saved_searches,
     session_cookies,
     sessions,
+    stripe_customers,
     tool_uploads,
     top_ups,
     transfers,

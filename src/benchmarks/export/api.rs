@@ -30,7 +30,7 @@ pub async fn cells_csv(auth: Auth<scope::AccountRead>, ctx: Ctx) -> Result<impl 
 /// Download all measurements as Parquet
 ///
 /// The same as `cells.csv`, for programs that read columns. Needs Pro.
-#[utoipa::path(tag = "Runs", responses((status = 200, content_type = "application/vnd.apache.parquet", body = Vec<u8>), AuthProblems),
+#[utoipa::path(tag = "Runs", responses((status = 200, content_type = "application/vnd.apache.parquet", body = String), AuthProblems),
     security(("bearer" = [])))]
 #[get("/api/v1/cells.parquet")]
 pub async fn cells_parquet(auth: Auth<scope::AccountRead>, ctx: Ctx) -> Result<impl Responder> {

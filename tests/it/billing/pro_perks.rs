@@ -102,11 +102,12 @@ async fn a_rental_may_start_a_month_ahead() {
     assert_eq!(rental["status"], "reserved");
 }
 
-async fn upload(person: &Person, visibility: &str, notes: &str) -> crate::support::http::Answer {
+async fn upload(person: &Person, visibility: &str, name: &str) -> crate::support::http::Answer {
     let mut body: Value = serde_json::from_slice(&crate::benchmarks::bytes("reference-run.meta.json")).unwrap();
     body["document"] = serde_json::from_slice(&crate::benchmarks::bytes("reference-run.json")).unwrap();
     body["visibility"] = json!(visibility);
-    body["notes"] = json!(notes);
+    // Another command, another run.
+    body["launch_command"] = json!(format!("vllm serve model --served-model-name {name}"));
     person.http.post("/api/v1/matrix-runs").json(&body).answer().await
 }
 

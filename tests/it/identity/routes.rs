@@ -203,6 +203,10 @@ fn allows(held: &str, wanted: &str) -> bool {
 async fn each_route_lets_in_exactly_whom_it_is_for() {
     let app = TestApp::new().await;
     let ann = register(&app, "ann").await;
+    // What a scope opens may need Pro beside it.
+    let give =
+        "INSERT INTO entitlements (account_id, granted_until) SELECT id, now() + interval '1 year' FROM accounts WHERE handle = 'ann'";
+    crate::support::hosts::execute(&app, give).await;
     let mut keys = BTreeMap::new();
     for scope in SCOPES {
         keys.insert(scope, app.http.with_bearer(create_key(&ann.http, &[scope]).await.0));
