@@ -4,12 +4,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::FieldError;
+use crate::base::{FieldError, text};
 
 use super::quantization::Quantization;
 
 const NAME_CHARS_MAX: usize = 200;
 const LAUNCH_COMMAND_CHARS_MAX: usize = 8_000;
+pub(super) const HIDDEN: &str = "None of the characters is a control character or invisible.";
 const GPU_COUNT_MAX: u32 = 1_024;
 const MEMORY_GIB_MAX: f64 = 1_048_576.0;
 const POWER_W_MAX: f64 = 100_000.0;
@@ -95,6 +96,9 @@ impl Claim {
             optional(&mut faults, "/engine/build", engine.build.as_deref());
             optional(&mut faults, "/engine/backend", engine.backend.as_deref());
         }
+        if self.launch_command.as_deref().is_some_and(|command| !text::is_prose(command)) {
+            faults.push(FieldError::new("/launch_command", "characters", HIDDEN));
+        }
         if self.launch_command.as_ref().is_some_and(|c| c.chars().count() > LAUNCH_COMMAND_CHARS_MAX) {
             let detail = format!("A launch command has at most {LAUNCH_COMMAND_CHARS_MAX} characters.");
             faults.push(FieldError::new("/launch_command", "too_long", detail));
@@ -134,8 +138,11 @@ fn required(faults: &mut Vec<FieldError>, pointer: &str, text: &str) {
     optional(faults, pointer, Some(text));
 }
 
-fn optional(faults: &mut Vec<FieldError>, pointer: &str, text: Option<&str>) {
-    if text.is_some_and(|t| t.chars().count() > NAME_CHARS_MAX) {
+fn optional(faults: &mut Vec<FieldError>, pointer: &str, given: Option<&str>) {
+    if given.is_some_and(|t| !text::is_label(t)) {
+        faults.push(FieldError::new(pointer, "characters", HIDDEN));
+    }
+    if given.is_some_and(|t| t.chars().count() > NAME_CHARS_MAX) {
         faults.push(FieldError::new(pointer, "too_long", format!("The value has at most {NAME_CHARS_MAX} characters.")));
     }
 }

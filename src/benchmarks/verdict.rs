@@ -13,7 +13,7 @@ use super::claim::{Claim, ClaimedHardware};
 use super::matrix::Matrix;
 
 /// The version of all rules together. A change of any check's outcome raises it; stored verdicts are then recomputed.
-pub const RULES_VERSION: &str = "2026-11-30.6";
+pub const RULES_VERSION: &str = "2026-11-30.7";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -554,6 +554,7 @@ diesel::table! {
         stale_until -> Nullable<Timestamptz>,
         engine_version_seen -> Nullable<Text>,
         remeasurements -> Jsonb,
+        base_line -> Jsonb,
     }
 }
 
@@ -620,6 +621,14 @@ diesel::table! {
         object_id -> Nullable<Text>,
         outcome -> Text,
         received_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    sign_in_addresses (user_id, address_hmac) {
+        user_id -> Uuid,
+        address_hmac -> Bytea,
+        last_used_at -> Timestamptz,
     }
 }
 
@@ -743,6 +752,7 @@ diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(sign_in_addresses -> users (user_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
@@ -785,6 +795,7 @@ diesel::allow_tables_to_appear_in_same_query! {
     runs,
     session_cookies,
     sessions,
+    sign_in_addresses,
     tool_uploads,
     top_ups,
     transfers,

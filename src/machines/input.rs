@@ -11,6 +11,7 @@ use crate::{
         given::{given, given_object, object, optional_object},
         secret::Secret,
         shape::{NameText, RegionText},
+        text,
         units::MIB_PER_GIB,
     },
     catalog::{self, HardwareKind, HardwareModel},
@@ -191,8 +192,8 @@ pub(super) struct Endpoint {
 }
 
 pub(super) fn check_name(faults: &mut Faults, name: &str) -> String {
-    if name.trim().is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        faults.add("/name", "wrong_length", format!("A name has 1 to {NAME_CHARS_MAX} characters, none of them a control character."));
+    if name.trim().is_empty() || name.chars().count() > NAME_CHARS_MAX || !text::is_label(name) {
+        faults.add("/name", "wrong_length", format!("A name has 1 to {NAME_CHARS_MAX} characters, none of them a control character or invisible."));
     }
     name.trim().to_owned()
 }
@@ -302,8 +303,8 @@ fn check_bounds(faults: &mut Faults, gpu_count: i32, [vram_gib, ram_gib, power_l
 /// An empty text is none.
 fn check_text(faults: &mut Faults, pointer: &str, text: Option<String>) -> Option<String> {
     let text = text?;
-    if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(char::is_control) {
-        let detail = format!("The value has at most {TEXT_CHARS_MAX} characters, none of them a control character.");
+    if text.chars().count() > TEXT_CHARS_MAX || !text::is_label(&text) {
+        let detail = format!("The value has at most {TEXT_CHARS_MAX} characters, none of them a control character or invisible.");
         faults.add(pointer, "too_long", detail);
     }
     let text = text.trim();

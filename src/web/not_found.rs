@@ -7,13 +7,19 @@ use actix_web::{
     http::{Method, header},
     web::Data,
 };
-use utoipa::openapi::{OpenApi, PathItem};
+use utoipa::openapi::{OpenApi, PathItem, path::Operation};
 
 use crate::base::{Code, Error};
 
 /// The paths of the document and their methods; goes into the app as `Data<Paths>`.
 #[derive(Debug, Default)]
-pub struct Paths(Vec<(String, Vec<&'static str>)>);
+pub struct Paths(Vec<(String, Vec<Taken>)>);
+
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    method: &'static str,
+    needs_credentials: bool,
+}
 
 impl Paths {
     pub fn of(document: &OpenApi) -> Self {
@@ -24,16 +30,26 @@ impl Paths {
         self.methods_of(path).contains(&method.as_str())
     }
 
+    /// Whether a stranger is refused there, whatever else they send.
+    pub(super) fn needs_credentials(&self, method: &Method, path: &str) -> bool {
+        let mut taken = self.at(path).filter(|taken| taken.method == method.as_str()).peekable();
+        taken.peek().is_some() && taken.all(|taken| taken.needs_credentials)
+    }
+
+    fn at(&self, path: &str) -> impl Iterator<Item = &Taken> {
+        self.0.iter().filter(move |(pattern, _)| fits(pattern, path)).flat_map(|(_, taken)| taken)
+    }
+
     /// The methods that `path` takes; empty when there is nothing.
     fn methods_of(&self, path: &str) -> Vec<&'static str> {
-        let mut all: Vec<_> = self.0.iter().filter(|(pattern, _)| fits(pattern, path)).flat_map(|(_, methods)| methods).copied().collect();
+        let mut all: Vec<_> = self.at(path).map(|taken| taken.method).collect();
         all.sort_unstable();
         all.dedup();
         all
     }
 }
 
-fn methods(item: &PathItem) -> Vec<&'static str> {
+fn methods(item: &PathItem) -> Vec<Taken> {
     let all = [
         ("GET", &item.get),
         ("HEAD", &item.get),
@@ -42,7 +58,17 @@ fn methods(item: &PathItem) -> Vec<&'static str> {
         ("PATCH", &item.patch),
         ("DELETE", &item.delete),
     ];
-    all.iter().filter(|(_, operation)| operation.is_some()).map(|(name, _)| *name).collect()
+    let taken = |(method, operation): &(&'static str, &Option<Operation>)| {
+        operation.as_ref().map(|operation| Taken { method, needs_credentials: needs_credentials(operation) })
+    };
+    all.iter().filter_map(taken).collect()
+}
+
+/// Whether every way into the operation names a scheme; an empty requirement is a way in for strangers.
+fn needs_credentials(operation: &Operation) -> bool {
+    let ways = serde_json::to_value(&operation.security).unwrap_or_default();
+    let names_scheme = |way: &serde_json::Value| way.as_object().is_some_and(|schemes| !schemes.is_empty());
+    ways.as_array().is_some_and(|ways| !ways.is_empty() && ways.iter().all(names_scheme))
 }
 
 fn fits(pattern: &str, path: &str) -> bool {

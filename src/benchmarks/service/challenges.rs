@@ -14,6 +14,7 @@ use crate::{
     base::{
         Code, Error, Result,
         id::{ChallengeId, MachineId},
+        text,
     },
     ctx::Ctx,
     db::Tx,
@@ -46,10 +47,10 @@ pub struct ChallengeRequest {
 /// # Errors
 /// `not_found` for a machine that is not the caller's, `rate_limited`, `invalid_input`.
 pub async fn challenge_create(ctx: &Ctx, caller: &Caller, machine: MachineId, request: &ChallengeRequest) -> Result<ChallengeView> {
-    let text_fits = |text: &Option<String>| text.as_deref().is_none_or(|t| !t.trim().is_empty() && t.chars().count() <= NAME_CHARS_MAX);
+    let text_fits = |text: &Option<String>| text.as_deref().is_none_or(|t| !t.trim().is_empty() && t.chars().count() <= NAME_CHARS_MAX && text::is_label(t));
     for (pointer, text) in [("/model", &request.model), ("/quantization", &request.quantization)] {
         if !text_fits(text) {
-            return Err(Error::invalid(pointer, "wrong_length", "From 1 to 200 characters."));
+            return Err(Error::invalid(pointer, "wrong_length", "From 1 to 200 characters, none of them a control character or invisible."));
         }
     }
     let machine = {
