@@ -10,7 +10,6 @@ use super::quantization::Quantization;
 
 const NAME_CHARS_MAX: usize = 200;
 const LAUNCH_COMMAND_CHARS_MAX: usize = 8_000;
-pub(super) const HIDDEN: &str = "None of the characters is a control character or invisible.";
 const GPU_COUNT_MAX: u32 = 1_024;
 const MEMORY_GIB_MAX: f64 = 1_048_576.0;
 const POWER_W_MAX: f64 = 100_000.0;
@@ -96,9 +95,7 @@ impl Claim {
             optional(&mut faults, "/engine/build", engine.build.as_deref());
             optional(&mut faults, "/engine/backend", engine.backend.as_deref());
         }
-        if self.launch_command.as_deref().is_some_and(|command| !text::is_prose(command)) {
-            faults.push(FieldError::new("/launch_command", "characters", HIDDEN));
-        }
+        faults.extend(self.launch_command.as_deref().and_then(|command| text::prose_fault("/launch_command", command)));
         if self.launch_command.as_ref().is_some_and(|c| c.chars().count() > LAUNCH_COMMAND_CHARS_MAX) {
             let detail = format!("A launch command has at most {LAUNCH_COMMAND_CHARS_MAX} characters.");
             faults.push(FieldError::new("/launch_command", "too_long", detail));
@@ -139,9 +136,7 @@ fn required(faults: &mut Vec<FieldError>, pointer: &str, text: &str) {
 }
 
 fn optional(faults: &mut Vec<FieldError>, pointer: &str, given: Option<&str>) {
-    if given.is_some_and(|t| !text::is_label(t)) {
-        faults.push(FieldError::new(pointer, "characters", HIDDEN));
-    }
+    faults.extend(given.and_then(|given| text::label_fault(pointer, given)));
     if given.is_some_and(|t| t.chars().count() > NAME_CHARS_MAX) {
         faults.push(FieldError::new(pointer, "too_long", format!("The value has at most {NAME_CHARS_MAX} characters.")));
     }

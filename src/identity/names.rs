@@ -13,8 +13,5 @@ pub(super) fn check(name: &str, pointer: &str) -> Result<String, FieldError> {
     if name.trim().is_empty() || name.chars().count() > CHARS_MAX {
         return Err(FieldError::new(pointer, "length", format!("A name has 1 to {CHARS_MAX} characters.")));
     }
-    if !text::is_label(name) {
-        return Err(FieldError::new(pointer, "characters", "A name has no control characters and none that is invisible."));
-    }
-    Ok(name.trim().to_owned())
+    text::label_fault(pointer, name).map_or_else(|| Ok(name.trim().to_owned()), Err)
 }

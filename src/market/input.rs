@@ -147,10 +147,10 @@ impl Offer {
             let [until, now] = [until, now].map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
             add("/available_until", "in_the_past", format!("{until} has passed: it is {now}."));
         }
-        if self.description.chars().count() > DESCRIPTION_CHARS_MAX || !text::is_prose(&self.description) {
-            let detail = format!("A description has at most {DESCRIPTION_CHARS_MAX} characters, none of them a control character or invisible.");
-            add("/description", "too_long", detail);
+        if self.description.chars().count() > DESCRIPTION_CHARS_MAX {
+            add("/description", "too_long", format!("A description has at most {DESCRIPTION_CHARS_MAX} characters."));
         }
+        faults.extend(text::prose_fault("/description", &self.description));
         if faults.is_empty() { Ok(()) } else { Err(Error::invalid_fields(faults)) }
     }
 }

@@ -130,7 +130,9 @@ fn body(place: &str, listed: &str) -> Value {
         "POST /api/v1/api-keys" => json!({ "name": "key", "scopes": [] }),
         "POST /api/v1/auth/register" => json!({ "email": "eve@example.org", "password": "correct horse battery", "handle": "eve" }),
         "POST /api/v1/organizations" => json!({ "handle": "guild" }),
-        "POST /api/v1/matrix-runs" => json!({ "document": {}, "hardware": hardware, "model": { "hf_id": "org/m" }, "engine": { "name": "vllm" } }),
+        "POST /api/v1/matrix-runs" => {
+            json!({ "document": {}, "hardware": hardware, "model": { "hf_id": "org/m" }, "engine": { "name": "vllm" } })
+        }
         "POST /api/v1/reports" => json!({
             "model": "gpt-oss-20b", "hardware": "RTX 3090", "engine": "vllm", "quantization": "mxfp4", "context_tokens": 0, "concurrency": 1,
             "rate": "total", "tokens_per_second": 90.0
@@ -158,13 +160,10 @@ async fn a_hidden_character_is_refused_wherever_a_text_is_kept() {
         let [method, path, pointer] = place.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
         let id = if path.contains("listings") { listing.to_string() } else { box_id.to_string() };
         let hidden = HIDDEN[index % HIDDEN.len()];
-        let answer = send(&ann, method, &path.replace("{id}", &id).replace("{handle}", "troop"), {
-            let mut body = body(&format!("{method} {path}"), &box_id.to_string());
-            let usual = if pointer == "/source_url" { "https://example.org/" } else { "RTX 3090" };
-            set(&mut body, pointer, &format!("{usual}{hidden}"));
-            body
-        });
-        let (status, answer) = answer.await;
+        let mut body = body(&format!("{method} {path}"), &box_id.to_string());
+        let usual = if pointer == "/source_url" { "https://example.org/" } else { "RTX 3090" };
+        set(&mut body, pointer, &format!("{usual}{hidden}"));
+        let (status, answer) = send(&ann, method, &path.replace("{id}", &id).replace("{handle}", "troop"), body).await;
         let pointers: Vec<&str> = answer["errors"].as_array().into_iter().flatten().filter_map(|fault| fault["pointer"].as_str()).collect();
         assert_eq!((status, pointers), (422, vec![pointer]), "{place} with {hidden:?}: {answer}");
     }
@@ -182,7 +181,10 @@ async fn send(person: &Person, method: &str, path: &str, body: Value) -> (u16, V
 #[test]
 fn what_cannot_be_refused_is_cleaned() {
     for hidden in HIDDEN {
-        assert!(text::is_hidden(hidden) && !text::is_label(&format!("a{hidden}b")) && !text::is_prose(&format!("a\n{hidden}b")), "{hidden:?}");
+        assert!(
+            text::is_hidden(hidden) && !text::is_label(&format!("a{hidden}b")) && !text::is_prose(&format!("a\n{hidden}b")),
+            "{hidden:?}"
+        );
         assert_eq!(text::label(&format!(" a{hidden}\nb "), 40), "a b");
         assert_eq!(text::prose(&format!(" a{hidden}\r\nb ")), "a\nb");
     }

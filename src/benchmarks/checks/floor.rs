@@ -48,11 +48,16 @@ pub(super) fn far_below(input: &Input<'_>, floor: &Floor<'_>) -> Option<Finding>
     if !valid.iter().all(is_low) {
         return None;
     }
-    let severity = if floor.is_plain && !floor.hardware.unified && prefill_is_low(input, floor) { Severity::Suspicious } else { Severity::Note };
+    let severity =
+        if floor.is_plain && !floor.hardware.unified && prefill_is_low(input, floor) { Severity::Suspicious } else { Severity::Note };
     let message = "Every cell is far below what the hardware of this name is expected to do with this model.";
     let at = CellRef { phase: Phase::Decode, context_tokens: single.context_tokens, concurrency: 1 };
     let text = |rate: f64| format!("{rate:.1} tok/s");
-    Some(Finding::new("far_below_hardware", severity, message).at(at).values(format!("at least {}", text(ceiling * CEILING_SHARE)), text(rate)))
+    Some(
+        Finding::new("far_below_hardware", severity, message)
+            .at(at)
+            .values(format!("at least {}", text(ceiling * CEILING_SHARE)), text(rate)),
+    )
 }
 
 /// Whether there are long cold prompts and all of them were slow.

@@ -47,10 +47,13 @@ pub struct ChallengeRequest {
 /// # Errors
 /// `not_found` for a machine that is not the caller's, `rate_limited`, `invalid_input`.
 pub async fn challenge_create(ctx: &Ctx, caller: &Caller, machine: MachineId, request: &ChallengeRequest) -> Result<ChallengeView> {
-    let text_fits = |text: &Option<String>| text.as_deref().is_none_or(|t| !t.trim().is_empty() && t.chars().count() <= NAME_CHARS_MAX && text::is_label(t));
+    let text_fits = |text: &Option<String>| text.as_deref().is_none_or(|t| !t.trim().is_empty() && t.chars().count() <= NAME_CHARS_MAX);
     for (pointer, text) in [("/model", &request.model), ("/quantization", &request.quantization)] {
         if !text_fits(text) {
-            return Err(Error::invalid(pointer, "wrong_length", "From 1 to 200 characters, none of them a control character or invisible."));
+            return Err(Error::invalid(pointer, "wrong_length", "From 1 to 200 characters."));
+        }
+        if let Some(fault) = text.as_deref().and_then(|text| text::label_fault(pointer, text)) {
+            return Err(Error::invalid_fields(vec![fault]));
         }
     }
     let machine = {

@@ -232,15 +232,19 @@ fn check_texts(form: &CreateReport, faults: &mut Faults) {
         ("/kv_cache_dtype", optional(&form.kv_cache_dtype), 40),
     ];
     for (pointer, text, most) in texts {
-        if text.trim().is_empty() || text.chars().count() > most || !text::is_label(&text) {
-            faults.add(pointer, "wrong_length", format!("1 to {most} characters, none of them a control character or invisible."));
+        if text.trim().is_empty() || text.chars().count() > most {
+            faults.add(pointer, "wrong_length", format!("1 to {most} characters."));
         }
+        faults.extend(text::label_fault(pointer, &text));
     }
-    if form.notes.as_deref().is_some_and(|notes| notes.chars().count() > NOTES_CHARS_MAX || !text::is_prose(notes)) {
-        faults.add("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters, none of them a control character or invisible."));
+    if form.notes.as_deref().is_some_and(|notes| notes.chars().count() > NOTES_CHARS_MAX) {
+        faults.add("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters."));
     }
+    faults.extend(form.notes.as_deref().and_then(|notes| text::prose_fault("/notes", notes)));
     let is_address = |text: &str| {
-        text.len() <= URL_CHARS_MAX && text::is_label(text) && url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
+        text.len() <= URL_CHARS_MAX
+            && text::is_label(text)
+            && url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
     };
     if form.source_url.as_deref().is_some_and(|text| !is_address(text)) {
         faults.add("/source_url", "invalid_value", format!("An http or https address of at most {URL_CHARS_MAX} characters."));

@@ -12,7 +12,7 @@ use super::{
         assess::assess_value,
         boards,
         challenge::AnswerFacts,
-        claim::{Claim, ClaimedHardware, ClaimedModel, HIDDEN},
+        claim::{Claim, ClaimedHardware, ClaimedModel},
         document::{self, Envelope},
         history::{self, Doer, Event},
         json::Unreadable,
@@ -258,9 +258,7 @@ fn read_body(body: &[u8]) -> Result<Incoming> {
     if fields.notes.as_deref().is_some_and(|n| n.chars().count() > NOTES_CHARS_MAX) {
         faults.push(FieldError::new("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters.")));
     }
-    if fields.notes.as_deref().is_some_and(|notes| !text::is_prose(notes)) {
-        faults.push(FieldError::new("/notes", "characters", HIDDEN));
-    }
+    faults.extend(fields.notes.as_deref().and_then(|notes| text::prose_fault("/notes", notes)));
     if fields.challenge_id.is_some() && fields.machine_id.is_none() {
         faults.push(FieldError::new("/machine_id", "missing_field", "A challenge belongs to a machine: give machine_id."));
     }
