@@ -28,7 +28,7 @@ pub fn unique() -> u64 {
 /// What a client does again and again.
 #[derive(Clone)]
 pub enum Work {
-    /// `{n}` in the path becomes a number that no request had before, so that nothing is answered from a cache.
+    /// `{n}` in the path becomes six digits that no request has had for long, so that nothing is answered from a cache.
     Get { path: String },
     /// Creates a rental and stops it, as the renter of each client.
     Rent { renters: Arc<Vec<Renter>> },
@@ -96,8 +96,13 @@ fn content_length(head: &[u8]) -> Result<usize> {
     Ok(value.trim().parse()?)
 }
 
+/// As many as a price has decimals; they come again when every cached answer has long expired.
+fn fresh_digits() -> String {
+    format!("{:06}", unique() % 1_000_000)
+}
+
 pub fn get(path: &str) -> Vec<u8> {
-    format!("GET {} HTTP/1.1\r\nHost: bench\r\n\r\n", path.replace("{n}", &unique().to_string())).into_bytes()
+    format!("GET {} HTTP/1.1\r\nHost: bench\r\n\r\n", path.replace("{n}", &fresh_digits())).into_bytes()
 }
 
 /// The requests that create and stop a rental: the second of the answer to the first.

@@ -69,7 +69,10 @@ async fn measure() -> Result<()> {
         let measured = Bench { world: &world, bar: &bar }.all(&mut table).await;
         bar.say("stopping");
         world.stop().await?;
-        measured?;
+        bar.0.finish_and_clear();
+        // What was measured before a fault is worth reading.
+        println!("{table}");
+        return measured;
     }
     bar.0.finish_and_clear();
     println!("{table}");
