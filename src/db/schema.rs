@@ -615,20 +615,20 @@ diesel::table! {
 }
 
 diesel::table! {
+    sign_in_addresses (user_id, address_hmac) {
+        user_id -> Uuid,
+        address_hmac -> Bytea,
+        last_used_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     stripe_events (id) {
         id -> Text,
         event_type -> Text,
         object_id -> Nullable<Text>,
         outcome -> Text,
         received_at -> Timestamptz,
-    }
-}
-
-diesel::table! {
-    sign_in_addresses (user_id, address_hmac) {
-        user_id -> Uuid,
-        address_hmac -> Bytea,
-        last_used_at -> Timestamptz,
     }
 }
 

@@ -10,8 +10,8 @@ use crate::benchmarks::matrix::{Cell, CellStatus};
 use crate::benchmarks::quantization::Quantization;
 use crate::catalog::{HardwareModel, Model};
 
-/// Share of the estimate that every valid cell stays below; the estimate's own range goes down to two thirds.
-const ESTIMATE_SHARE: f64 = 1.0 / 3.0;
+/// Share of the estimate that every valid cell stays below; the estimate's own range goes down to 65 %.
+const ESTIMATE_SHARE: f64 = 0.4;
 /// Share of the bandwidth's ceiling that one request stays below; honest runs have 10 to 85 %.
 const CEILING_SHARE: f64 = 0.1;
 /// Share of the usual peak that every prefill row stays below for a person to look; honest runs have some tens of percents.

@@ -80,10 +80,10 @@ pub(super) async fn note_engine(ctx: &Ctx, machine: MachineId, engine: &Identity
             let now = ctx.business_now(tx).await?;
             for run in queries::run_list_verified(tx, machine, now).await? {
                 let Some(detail) = detail(&run) else { continue };
-                let (base_line, seen) = known_since(tx, &run).await?;
+                let (_, seen) = known_since(tx, &run).await?;
                 if known_version(&detail).is_none() && seen.is_none() && !engine.version.is_empty() {
-                    let learned = note_version(tx, &run, &engine.version).await?;
-                    note_learned(tx, &run, &base_line, &[learned], now).await?;
+                    // Asked for within minutes of the run: no event, since nothing new was heard of the machine.
+                    note_version(tx, &run, &engine.version).await?;
                 }
                 mark(ctx, tx, &run, &by_engine(&detail, seen.as_deref(), engine), now).await?;
             }
