@@ -12,17 +12,23 @@ use crate::{
 pub(super) struct UploadTokensPage {
     layout: Layout,
     t: Messages,
-    /// Without a slash at its end.
-    server: String,
+    /// The commands.
+    make: String,
+    give: String,
 }
 
 impl UploadTokensPage {
     pub fn new(ctx: &Ctx, reader: &Reader) -> Self {
         let t = reader.t;
+        let server = ctx.public_url.trim_end_matches('/');
         Self {
             layout: Layout::new(ctx, reader, "upload-tokens", t.text("upload-tokens"), t.text("upload-tokens-lede")),
             t,
-            server: ctx.public_url.trim_end_matches('/').to_owned(),
+            make: format!(
+                "curl -sS {server}/api/v1/upload-tokens \\\n  -H \"Authorization: Bearer $RIGMARK_KEY\" \\\n  \
+                 -H \"Content-Type: application/json\" \\\n  -d '{{\"name\": \"bench\"}}'"
+            ),
+            give: format!("export LIL_BENCH_SITE={server}\nexport LIL_BENCH_TOKEN=lilb_…\nlil-bench whoami\nlil-bench run"),
         }
     }
 }
