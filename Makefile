@@ -16,11 +16,12 @@ setup: ## install what is missing for running and testing
 	@scripts/setup.sh test
 	@echo "setup: all there"
 
-run: ## build and start the sandbox with its demo data; Ctrl-C stops everything
+run: ## build and start the sandbox with its demo data; STRIPE=local: test mode against the Stripe double; Ctrl-C stops everything
+	@case "$(STRIPE)" in ""|local) ;; *) echo "run: STRIPE=local, or nothing"; exit 2;; esac
 	@test -x $(TARGET_DIR)/release/rigmark || echo "The first build takes some minutes (about 6 on 2 cores); the next start takes seconds."
 	@scripts/setup.sh run
-	@$(CARGO) build --release --locked
-	@exec $(TARGET_DIR)/release/rigmark serve --demo
+	@$(CARGO) build --release --locked $(if $(STRIPE),--bin rigmark --example stripe_double)
+	@$(if $(STRIPE),exec scripts/run-with-stripe.sh $(TARGET_DIR) $(DATA_DIR),exec $(TARGET_DIR)/release/rigmark serve --demo)
 
 test: ## everything the tests need, formatting, all tests
 	@scripts/setup.sh test

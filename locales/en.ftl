@@ -569,6 +569,27 @@ upload-tokens-use = Give it to the tool
 upload-tokens-use-lede = The tool asks whose token it is before it measures, and prints the address of the run's page when it has sent the result.
 upload-tokens-end = <code>GET /api/v1/upload-tokens</code> lists the tokens of an account, <code>DELETE /api/v1/upload-tokens/{"{"}id{"}"}</code> revokes one. See the <a href="/openapi.json">OpenAPI document</a>.
 
+## A receipt
+
+receipt-of = Receipt { $number }
+receipt-lede = Paid into the balance of a Rigmark account. Days and times are UTC.
+receipt-test = Test mode: no money has moved.
+receipt = Receipt
+receipt-number = Number
+receipt-day = Date
+receipt-at = Paid at
+receipt-top-up = Top-up
+receipt-account = Account
+receipt-name = Name
+receipt-handle = Handle
+receipt-id = Id
+receipt-payment = Payment
+receipt-amount = Amount
+receipt-currency = usd
+receipt-card = Paid with
+receipt-stripe = Payment at Stripe
+receipt-refunds = Paid back
+
 ## A statement
 
 statement-of = Statement of { $account }
@@ -597,6 +618,8 @@ statement-day = Day
 statement-kind = Kind
 statement-for = For
 statement-transfers = Transfers
+statement-gross = Renters paid
+statement-fee = Platform’s fee
 statement-credit = Credit
 statement-charge = Charge
 statement-balance = Balance

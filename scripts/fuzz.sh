@@ -21,7 +21,9 @@ done
 coverage="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 coverage="$coverage -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 echo "fuzz: building; the first time takes some minutes"
-RUSTFLAGS=$coverage CARGO_TARGET_DIR=$out "$cargo" build --release --locked --bins --manifest-path fuzz/Cargo.toml --target "$host"
+# The program's own versions, and what is not among them beside.
+cp Cargo.lock fuzz/Cargo.lock
+RUSTFLAGS=$coverage CARGO_TARGET_DIR=$out "$cargo" build --release --bins --manifest-path fuzz/Cargo.toml --target "$host"
 
 mkdir -p "$out/crashes" "$out/seeds"
 # Each line of $1 as a file in $2, without the line's end.

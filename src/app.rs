@@ -13,7 +13,6 @@ use actix_web::{
     middleware::{Compress, from_fn},
     web::{Data, ServiceConfig, to},
 };
-use utoipa_actix_web::AppExt;
 
 use crate::{
     base::{Error, Result, answers::Answers, clock::Clock, offload::Offload},
@@ -177,7 +176,7 @@ where
     let renderers = html::LANGUAGES.iter().fold(renderers, |all, language| all.at(language.prefix, html::error_page));
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());
-        let app = app.into_utoipa_app().configure(routes::api).into_app().configure(routes::pages).configure(more.clone());
+        let app = app.configure(|config| routes::api(config)).configure(routes::pages).configure(more.clone());
         // The last wrapped is outermost.
         app.default_service(to(not_found)).wrap(from_fn(identify)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
     })

@@ -1,36 +1,55 @@
 //! The whole URL table. Each line names the handler; `tests/it/routes.rs` holds the comment beside it to the handler's own path.
 
-use utoipa_actix_web::service_config::ServiceConfig;
+use actix_web::{dev::HttpServiceFactory, web::ServiceConfig};
+use utoipa_actix_web::{OpenApiFactory, service_config::ServiceConfig as DocumentedConfig};
 
 use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web};
 
-/// Everything that the OpenAPI document describes.
-pub fn api(config: &mut ServiceConfig) {
-    config
-        .configure(web_api)
-        .configure(identity_api)
-        .configure(catalog_api)
-        .configure(machines_api)
-        .configure(benchmarks_api)
-        .configure(market_api)
-        .configure(rentals_api)
-        .configure(ledger_api)
-        .configure(billing_api)
-        .configure(endpoint_api)
-        .configure(admin_api);
+/// Where routes are mounted: in a server, or in the OpenAPI document. A server's threads do not collect the document, which costs each of
+/// them megabytes.
+pub trait Mount {
+    fn service(&mut self, handler: impl HttpServiceFactory + OpenApiFactory + 'static) -> &mut Self;
+}
+
+impl Mount for ServiceConfig {
+    fn service(&mut self, handler: impl HttpServiceFactory + OpenApiFactory + 'static) -> &mut Self {
+        self.service(handler)
+    }
+}
+
+impl Mount for DocumentedConfig<'_> {
+    fn service(&mut self, handler: impl HttpServiceFactory + OpenApiFactory + 'static) -> &mut Self {
+        self.service(handler)
+    }
+}
+
+/// Everything that the OpenAPI document describes. actix tries one path after another, so what is asked most stands first.
+pub fn api(config: &mut impl Mount) {
+    endpoint_api(config);
+    market_api(config);
+    benchmarks_api(config);
+    catalog_api(config);
+    rentals_api(config);
+    machines_api(config);
+    identity_api(config);
+    ledger_api(config);
+    billing_api(config);
+    admin_api(config);
+    web_api(config);
 }
 
 /// Service.
-fn web_api(config: &mut ServiceConfig) {
+fn web_api(config: &mut impl Mount) {
     config
         .service(web::health::healthz) // GET /healthz
         .service(web::problem::problem_list) // GET /problems
+        .service(web::tunables::tunables_show) // GET /api/v1/tunables
         .service(web::problem::problem_show) // GET /problems/{code}
         .service(web::health::readyz); // GET /readyz
 }
 
 /// Accounts.
-fn identity_api(config: &mut ServiceConfig) {
+fn identity_api(config: &mut impl Mount) {
     config
         .service(identity::api::api_key_list) // GET /api/v1/api-keys
         .service(identity::api::api_key_create) // POST /api/v1/api-keys
@@ -62,7 +81,7 @@ fn identity_api(config: &mut ServiceConfig) {
 }
 
 /// Catalog.
-fn catalog_api(config: &mut ServiceConfig) {
+fn catalog_api(config: &mut impl Mount) {
     config
         .service(benchmarks::boards::api::hardware_list) // GET /api/v1/hardware
         .service(catalog::api::hardware_resolve) // GET /api/v1/hardware/resolve
@@ -74,7 +93,7 @@ fn catalog_api(config: &mut ServiceConfig) {
 }
 
 /// Machines.
-fn machines_api(config: &mut ServiceConfig) {
+fn machines_api(config: &mut impl Mount) {
     config
         .service(machines::api::machine_create) // POST /api/v1/machines
         .service(machines::api::machine_list) // GET /api/v1/machines
@@ -84,7 +103,7 @@ fn machines_api(config: &mut ServiceConfig) {
 }
 
 /// Challenges, runs, and the benchmark tool's uploads.
-fn benchmarks_api(config: &mut ServiceConfig) {
+fn benchmarks_api(config: &mut impl Mount) {
     config
         .service(benchmarks::boards::api::benchmark_methods) // GET /api/v1/benchmarks
         .service(benchmarks::tool::api::bench_whoami) // GET /api/bench/whoami
@@ -112,7 +131,7 @@ fn benchmarks_api(config: &mut ServiceConfig) {
 }
 
 /// Market.
-fn market_api(config: &mut ServiceConfig) {
+fn market_api(config: &mut impl Mount) {
     config
         .service(market::api::leaderboard_list) // GET /api/v1/leaderboard
         .service(market::api::listing_create) // POST /api/v1/listings
@@ -126,7 +145,7 @@ fn market_api(config: &mut ServiceConfig) {
 }
 
 /// Rentals.
-fn rentals_api(config: &mut ServiceConfig) {
+fn rentals_api(config: &mut impl Mount) {
     config
         .service(rentals::api::rental_create) // POST /api/v1/rentals
         .service(rentals::api::rental_list) // GET /api/v1/rentals
@@ -138,7 +157,7 @@ fn rentals_api(config: &mut ServiceConfig) {
 }
 
 /// Money.
-fn ledger_api(config: &mut ServiceConfig) {
+fn ledger_api(config: &mut impl Mount) {
     config
         .service(ledger::api::balance_show) // GET /api/v1/balance
         .service(ledger::api::entry_list) // GET /api/v1/ledger-entries
@@ -148,25 +167,54 @@ fn ledger_api(config: &mut ServiceConfig) {
 }
 
 /// Top-ups.
-fn billing_api(config: &mut ServiceConfig) {
+fn billing_api(config: &mut impl Mount) {
     config
+        .service(billing::disputes::api::dispute_list) // GET /api/v1/disputes
+        .service(billing::disputes::api::dispute_fetch) // GET /api/v1/disputes/{id}
+        .service(billing::disputes::api::dispute_evidence) // GET /api/v1/disputes/{id}/evidence
+        .service(billing::refunds::api::refund_create) // POST /api/v1/refunds
+        .service(billing::refunds::api::refund_list) // GET /api/v1/refunds
+        .service(billing::refunds::api::refund_fetch) // GET /api/v1/refunds/{id}
         .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups
         .service(billing::api::top_up_list) // GET /api/v1/top-ups
-        .service(billing::api::top_up_fetch); // GET /api/v1/top-ups/{id}
+        .service(billing::api::top_up_fetch) // GET /api/v1/top-ups/{id}
+        .service(billing::receipts::api::receipt_show) // GET /api/v1/top-ups/{id}/receipt
+        .service(billing::receipts::api::receipt_html) // GET /api/v1/top-ups/{id}/receipt.html
+        .service(billing::cards::api::payment_method_create) // POST /api/v1/payment-methods
+        .service(billing::cards::api::payment_method_list) // GET /api/v1/payment-methods
+        .service(billing::cards::api::payment_method_update) // PATCH /api/v1/payment-methods/{id}
+        .service(billing::cards::api::payment_method_delete) // DELETE /api/v1/payment-methods/{id}
+        .service(billing::cards::api::card_setup_fetch) // GET /api/v1/card-setups/{id}
+        .service(billing::automatic::api::automatic_top_up_show) // GET /api/v1/automatic-top-up
+        .service(billing::automatic::api::automatic_top_up_set) // PUT /api/v1/automatic-top-up
+        .service(billing::automatic::api::automatic_top_up_end); // DELETE /api/v1/automatic-top-up
+    payout_api(config);
+}
+
+/// What hosts are paid.
+fn payout_api(config: &mut impl Mount) {
+    config
+        .service(billing::payouts::api::payout_account_onboard) // POST /api/v1/payout-account
+        .service(billing::payouts::api::payout_account_show) // GET /api/v1/payout-account
+        .service(billing::payouts::api::payout_account_update) // PATCH /api/v1/payout-account
+        .service(billing::payouts::api::payout_create) // POST /api/v1/payouts
+        .service(billing::payouts::api::payout_list) // GET /api/v1/payouts
+        .service(billing::payouts::api::payout_fetch); // GET /api/v1/payouts/{id}
 }
 
 /// Endpoint, in the shape of OpenAI's API.
-fn endpoint_api(config: &mut ServiceConfig) {
+fn endpoint_api(config: &mut impl Mount) {
     config
         .service(endpoint::api::chat_completions) // POST /v1/chat/completions
         .service(endpoint::api::models); // GET /v1/models
 }
 
 /// Sandbox and operators.
-fn admin_api(config: &mut ServiceConfig) {
+fn admin_api(config: &mut impl Mount) {
     config
+        .service(admin::api::dispute_evidence_export) // GET /api/v1/admin/disputes/{id}/evidence
         .service(admin::api::review_show) // GET /api/v1/admin/matrix-runs/{id}
         .service(admin::api::run_review) // POST /api/v1/admin/matrix-runs/{id}/review
         .service(admin::api::review_similar) // GET /api/v1/admin/matrix-runs/{id}/similar
@@ -176,7 +224,7 @@ fn admin_api(config: &mut ServiceConfig) {
 }
 
 /// Pages and their files.
-pub fn pages(config: &mut actix_web::web::ServiceConfig) {
+pub fn pages(config: &mut ServiceConfig) {
     config
         .service(market::pages::root) // GET /
         .service(web::html::asset) // GET /assets/{name}

@@ -11,7 +11,13 @@ pub fn registry() -> Registry {
             Arc::new(machines::SignsOfLife::default()),
             Arc::new(rentals::jobs::Meter),
             Arc::new(rentals::jobs::Starter::default()),
+            Arc::new(ledger::jobs::MatureEarnings),
             Arc::new(billing::jobs::AskTopUps),
+            Arc::new(billing::refunds::jobs::AskRefunds),
+            Arc::new(billing::disputes::jobs::AskDisputes),
+            Arc::new(billing::automatic::jobs::TopUpAutomatically),
+            Arc::new(billing::payouts::jobs::PayWeekly),
+            Arc::new(billing::payouts::jobs::AskPayouts),
             Arc::new(ledger::jobs::ExpireHolds),
             Arc::new(ledger::jobs::Reconcile::default()),
             Arc::new(benchmarks::EngineIdentity::default()),
@@ -25,6 +31,7 @@ pub fn registry() -> Registry {
             Arc::new(market::MachineChangedHandler),
             Arc::new(market::RunChangedHandler),
             Arc::new(benchmarks::RemeasureHandler),
+            Arc::new(billing::cards::jobs::DetachCards),
         ],
     }
 }

@@ -4,12 +4,16 @@ use actix_web::{HttpResponse, Responder, get, post};
 
 use super::service::{self, ClockRequest, ClockView};
 use crate::{
-    base::{Result, id::RunId},
+    base::{
+        Result,
+        id::{DisputeId, RunId},
+    },
     benchmarks::{
         self,
         model::RunView,
         service::{ReviewQueueItem, ReviewQueueQuery, ReviewRequest, ReviewView, SimilarRuns},
     },
+    billing::{self, service::DisputeEvidence},
     ctx::Ctx,
     identity::{Auth, Operator, scope},
     web::{AuthProblems, ConflictProblem, InputProblems, Json, NotFoundProblem, Page, Path, Query, QueryProblems, cursor},
@@ -66,6 +70,17 @@ pub async fn review_show(operator: Operator, id: Path<RunId>, ctx: Ctx) -> Resul
 #[get("/api/v1/admin/matrix-runs/{id}/similar")]
 pub async fn review_similar(_operator: Operator, id: Path<RunId>, ctx: Ctx) -> Result<impl Responder> {
     Ok(HttpResponse::Ok().json(benchmarks::service::similar(&ctx, id.into_inner()).await?))
+}
+
+/// Export the evidence of anybody's dispute
+///
+/// What the account's own export holds.
+#[utoipa::path(tag = "Operators", params(("id" = DisputeId, Path, description = "A dispute")),
+    responses((status = 200, body = DisputeEvidence), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
+#[get("/api/v1/admin/disputes/{id}/evidence")]
+pub async fn dispute_evidence_export(_operator: Operator, id: Path<DisputeId>, ctx: Ctx) -> Result<impl Responder> {
+    let evidence = billing::service::evidence_for_operator(&ctx, *id).await?;
+    Ok(HttpResponse::Ok().insert_header(("Cache-Control", "no-store")).json(evidence))
 }
 
 /// Decide on a run

@@ -71,6 +71,8 @@ codes! {
     AlreadyDecided "already_decided" "A person has decided on the run.";
     AlreadyAnswered "already_answered" "The run has been answered.";
     NoPaymentProvider "no_payment_provider" "This server takes no payments.";
+    AccountFrozen "account_frozen" "The account may rent nothing while a payment of it is disputed.";
+    PayoutsNotEnabled "payouts_not_enabled" "The account has no payout account that can be paid.";
     IdempotencyInProgress "idempotency_in_progress" "The first request with this Idempotency-Key is still running.";
     ChallengeUsed "challenge_used" "The challenge has been answered.";
     NoVerifiedRun "no_verified_run" "The machine has no verified run to compare with.";

@@ -43,6 +43,12 @@ kinds! {
     Transfer TransferId "trf";
     Hold HoldId "hld";
     TopUp TopUpId "top";
+    Refund RefundId "ref";
+    Dispute DisputeId "dsp";
+    StripeCustomer StripeCustomerId "scu";
+    CardSetup CardSetupId "cst";
+    PayoutAccount PayoutAccountId "pac";
+    Payout PayoutId "pay";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

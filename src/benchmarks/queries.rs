@@ -299,47 +299,6 @@ pub async fn mark_seen_elsewhere(conn: &mut Conn, kind: &str, values: &[String],
     Ok(row.found)
 }
 
-/// A run that the calculator may stand on.
-#[derive(QueryableByName)]
-pub struct AnchorRow {
-    #[diesel(sql_type = sql_types::Uuid)]
-    pub id: RunId,
-    #[diesel(sql_type = sql_types::Text)]
-    pub hardware_slug: String,
-    #[diesel(sql_type = sql_types::Integer)]
-    pub gpu_count: i32,
-    #[diesel(sql_type = sql_types::Jsonb)]
-    pub matrix: serde_json::Value,
-    #[diesel(sql_type = sql_types::Nullable<sql_types::Text>)]
-    pub launch_command: Option<String>,
-}
-
-/// Verified public runs of a model in a quantization: those of the same hardware first, then the newest. By the index of models.
-pub async fn calculator_anchors(
-    conn: &mut Conn,
-    model: &str,
-    quantization: &str,
-    hardware: &str,
-    gpu_count: i32,
-    limit: i64,
-) -> Result<Vec<AnchorRow>> {
-    Ok(diesel::sql_query(
-        "SELECT id, hardware_slug, gpu_count, detail -> 'matrix' AS matrix, detail -> 'claim' ->> 'launch_command' AS launch_command
-         FROM runs
-         WHERE model_slug = $1 AND quantization = $2 AND status = 'verified' AND visibility = 'public'
-           AND hardware_slug IS NOT NULL AND gpu_count IS NOT NULL AND detail ? 'matrix'
-         ORDER BY (hardware_slug = $3 AND gpu_count = $4) DESC, (gpu_count = $4) DESC, created_at DESC, id DESC
-         LIMIT $5",
-    )
-    .bind::<sql_types::Text, _>(model)
-    .bind::<sql_types::Text, _>(quantization)
-    .bind::<sql_types::Text, _>(hardware)
-    .bind::<sql_types::Integer, _>(gpu_count)
-    .bind::<sql_types::BigInt, _>(limit)
-    .load(conn)
-    .await?)
-}
-
 /// How a list of runs is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,5 +1,5 @@
-//! How money enters and leaves: top-ups through Stripe, and in the sandbox play money. Owns `top_ups` and `stripe_events`; what money there is
-//! stands in the ledger alone.
+//! How money enters and leaves: top-ups through Stripe, their refunds and disputes, and in the sandbox play money. Owns `top_ups` and
+//! `stripe_events`; what money there is stands in the ledger alone.
 //!
 //! Invariants:
 //! - play money exists in the sandbox only; elsewhere its routes do not exist;
@@ -9,12 +9,19 @@
 //!   in any order, any number of times, and give one credit;
 //! - an event of Stripe's is noted under its id in the transaction of its effect, and says nothing but which object to fetch.
 //!
-//! Lock order: `stripe_events` row → `top_ups` row → the ledger's.
+//! Lock order: `stripe_events` row → `top_ups` row → its `refunds` and `disputes` → the ledger's → `automatic_top_ups` row.
 #![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub mod api;
+pub mod automatic;
+pub mod cards;
+pub mod customers;
+pub mod disputes;
 pub mod jobs;
 pub mod model;
+pub mod payouts;
 mod queries;
+pub mod receipts;
+pub mod refunds;
 pub mod service;
 mod state;

@@ -24,7 +24,7 @@ pub struct TopUpRequest {
     /// US dollars in whole cents, at least 5 and at most 10000 where nothing else is configured.
     #[schema(value_type = PriceText)]
     pub amount: Money,
-    /// One of Stripe's payment methods (`pm_…`), which is charged at once.
+    /// A saved card of the account, or another of Stripe's payment methods (`pm_…`) that is nobody's yet; it is charged at once.
     #[schema(min_length = 4, max_length = 255, pattern = "^pm_[A-Za-z0-9_]+$")]
     pub payment_method: Option<String>,
     /// An http or https address. Then the answer has a `checkout_url`, a page of Stripe's, which sends the payer's browser there afterwards.
@@ -33,13 +33,16 @@ pub struct TopUpRequest {
 }
 
 /// How a top-up is paid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Means {
     /// By a browser with the client secret.
     Client,
     PaymentMethod,
     /// On a page of Stripe's.
     Checkout,
+    /// By automatic top-up, while nobody is there.
+    Automatic,
 }
 
 impl Means {
@@ -48,7 +51,12 @@ impl Means {
             Self::Client => "client",
             Self::PaymentMethod => "payment_method",
             Self::Checkout => "checkout",
+            Self::Automatic => "automatic",
         }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Client, Self::PaymentMethod, Self::Checkout, Self::Automatic].into_iter().find(|means| means.as_str() == text)
     }
 }
 
@@ -74,6 +82,10 @@ pub struct TopUp {
     pub ask_count: i32,
     pub created_at: DateTime<Utc>,
     pub settled_at: Option<DateTime<Utc>>,
+    /// The Customer that is charged; the same for every repeat of the request.
+    pub customer_id: Option<String>,
+    pub card_brand: Option<String>,
+    pub card_last4: Option<String>,
 }
 
 impl TopUp {
@@ -81,6 +93,12 @@ impl TopUp {
     /// `internal` when the row holds a status this program does not know.
     pub fn status(&self) -> Result<TopUpStatus> {
         TopUpStatus::parse(&self.status).ok_or_else(|| Error::internal(format!("top-up status {}", self.status)))
+    }
+
+    /// # Errors
+    /// `internal`, as [`Self::status`].
+    pub fn means(&self) -> Result<Means> {
+        Means::parse(&self.means).ok_or_else(|| Error::internal(format!("top-up means {}", self.means)))
     }
 
     pub fn is_checkout(&self) -> bool {
@@ -114,6 +132,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Of two things that one event has led to.
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Alarm, _) | (_, Self::Alarm) => Self::Alarm,
+            (Self::Applied, _) | (_, Self::Applied) => Self::Applied,
+            (Self::Unchanged, _) | (_, Self::Unchanged) => Self::Unchanged,
+            (Self::Noted, Self::Noted) => Self::Noted,
+        }
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Applied => "applied",
@@ -142,6 +170,7 @@ pub struct TopUpView {
     pub status: TopUpStatus,
     pub amount: Money,
     pub currency: Currency,
+    pub means: Means,
     /// What was paid and credited.
     pub received: Option<Money>,
     /// Why the last try to pay failed: Stripe's code, such as `insufficient_funds` or `authentication_required`.
@@ -170,6 +199,7 @@ impl TopUpView {
             status,
             amount: row.amount_micros,
             currency: row.amount_micros.currency(),
+            means: row.means()?,
             received: row.received_micros,
             failure_code: row.failure_code.clone().filter(|_| status != TopUpStatus::Succeeded),
             client_secret: secret.map(|secret| secret.expose().clone()),

@@ -124,6 +124,13 @@ pub struct Tunables {
     /// Bounds of one top-up, in whole cents.
     pub top_up_min_cents: i64,
     pub top_up_max_cents: i64,
+    /// After this a top-up that nobody has paid is canceled.
+    pub top_up_unpaid_days: i64,
+    /// Automatic top-up pauses after this many failures in a row.
+    pub automatic_top_up_failures_max: i32,
+    /// The least that a host may ask to be paid out, and the least that the weekly payout pays, in whole cents.
+    pub payout_min_cents: i64,
+    pub payout_weekly_min_cents: i64,
 }
 
 impl Default for Tunables {
@@ -148,6 +155,10 @@ impl Default for Tunables {
             remeasure_right_answers_percent: 60,
             top_up_min_cents: 500,
             top_up_max_cents: 1_000_000,
+            top_up_unpaid_days: 30,
+            automatic_top_up_failures_max: 3,
+            payout_min_cents: 100,
+            payout_weekly_min_cents: 2_500,
         }
     }
 }

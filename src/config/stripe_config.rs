@@ -7,6 +7,9 @@ use url::{Host, Url};
 use super::{Mode, wrong};
 use crate::base::{Result, secret::Secret};
 
+/// Before the second try; doubled before each further one, and half of it is left to chance.
+const BACK_OFF: Duration = Duration::from_millis(250);
+
 /// How Stripe is reached, and how its webhooks are known.
 #[derive(Debug, Clone)]
 pub struct StripeConfig {
@@ -23,7 +26,18 @@ pub struct StripeConfig {
 
 impl StripeConfig {
     pub fn new(secret_key: Secret<String>, webhook_secrets: Vec<Secret<String>>, api_base: Option<String>) -> Self {
-        Self { secret_key, webhook_secrets, api_base, attempt_timeout: Duration::from_secs(10), attempts_max: 3 }
+        Self { secret_key, webhook_secrets, api_base, attempt_timeout: Duration::from_secs(8), attempts_max: 3 }
+    }
+
+    /// How long one request may take with all its tries and the pauses between them.
+    pub fn request_max(&self) -> Duration {
+        let pauses = (1..self.attempts_max).fold(Duration::ZERO, |sum, tried| sum.saturating_add(Self::pause_max(tried)));
+        self.attempt_timeout.saturating_mul(self.attempts_max).saturating_add(pauses)
+    }
+
+    /// The longest pause after this many tries: twice as long after each.
+    pub fn pause_max(tried: u32) -> Duration {
+        BACK_OFF.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(6)))
     }
 }
 

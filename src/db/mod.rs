@@ -192,12 +192,14 @@ fn pool(url: &str, size: usize, planning: Planning) -> Result<deadpool::Pool<Con
 enum Planning {
     /// As it thinks best.
     Usual,
+    /// For any parameters; and no look-up of rows by key remembers what it found: it is made a few times, and the memory for it is laid out for
+    /// all rows of the table each time.
     Once,
 }
 
 async fn connect_to_plan_once(url: &str) -> ConnectionResult<Conn> {
     let mut conn = Conn::establish(url).await?;
-    let set = conn.batch_execute("SET plan_cache_mode = force_generic_plan").await;
+    let set = conn.batch_execute("SET plan_cache_mode = force_generic_plan; SET enable_memoize = off").await;
     set.map(|()| conn).map_err(ConnectionError::CouldntSetupConfiguration)
 }
 

@@ -1,4 +1,12 @@
-//! Generated from the database by `make schema`; never edited by hand.
+// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
+
+diesel::table! {
+    account_freezes (account_id, subject) {
+        account_id -> Uuid,
+        subject -> Text,
+        created_at -> Timestamptz,
+    }
+}
 
 diesel::table! {
     accounts (id) {
@@ -46,6 +54,28 @@ diesel::table! {
 }
 
 diesel::table! {
+    automatic_top_ups (account_id) {
+        account_id -> Uuid,
+        threshold_micros -> Int8,
+        amount_micros -> Int8,
+        monthly_max_micros -> Nullable<Int8>,
+        payment_method_id -> Text,
+        state -> Text,
+        paused_reason -> Nullable<Text>,
+        failure_count -> Int4,
+        last_failure_code -> Nullable<Text>,
+        last_failure_at -> Nullable<Timestamptz>,
+        last_failure_top_up_id -> Nullable<Uuid>,
+        last_top_up_id -> Nullable<Uuid>,
+        last_try_at -> Nullable<Timestamptz>,
+        next_try_at -> Timestamptz,
+        is_low -> Bool,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     board_series (id) {
         id -> Int4,
         model -> Text,
@@ -77,6 +107,22 @@ diesel::table! {
 }
 
 diesel::table! {
+    card_setups (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        payment_method -> Nullable<Text>,
+        return_url -> Nullable<Text>,
+        status -> Text,
+        setup_intent_id -> Nullable<Text>,
+        checkout_session_id -> Nullable<Text>,
+        saved_payment_method -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        observed_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     challenges (id) {
         id -> Uuid,
         machine_id -> Uuid,
@@ -86,6 +132,35 @@ diesel::table! {
         expires_at -> Timestamptz,
         used_at -> Nullable<Timestamptz>,
         model -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    disputes (id) {
+        id -> Uuid,
+        top_up_id -> Uuid,
+        account_id -> Uuid,
+        stripe_dispute_id -> Text,
+        amount_micros -> Int8,
+        reason -> Text,
+        status -> Text,
+        withdrawn_micros -> Int8,
+        reinstated_micros -> Int8,
+        fee_micros -> Int8,
+        hold_id -> Nullable<Uuid>,
+        evidence_due_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        closed_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    earnings_maturity (account_id) {
+        account_id -> Uuid,
+        sequence -> Int8,
+        due_at -> Timestamptz,
     }
 }
 
@@ -337,6 +412,66 @@ diesel::table! {
 }
 
 diesel::table! {
+    payment_methods (id) {
+        id -> Text,
+        account_id -> Uuid,
+        brand -> Text,
+        last4 -> Nullable<Text>,
+        expires_month -> Nullable<Int2>,
+        expires_year -> Nullable<Int2>,
+        is_default -> Bool,
+        observed_at -> Timestamptz,
+        created_at -> Timestamptz,
+        removed_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    payout_accounts (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        is_current -> Bool,
+        country -> Nullable<Text>,
+        stripe_account_id -> Nullable<Text>,
+        status -> Text,
+        disabled_reason -> Nullable<Text>,
+        requirements_due -> Array<Text>,
+        payouts_enabled -> Bool,
+        schedule -> Text,
+        weekly_at -> Nullable<Timestamptz>,
+        paused_reason -> Nullable<Text>,
+        observed_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    payouts (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        payout_account_id -> Uuid,
+        request_key -> Nullable<Text>,
+        requested_micros -> Nullable<Int8>,
+        week -> Nullable<Date>,
+        amount_micros -> Int8,
+        reversed_micros -> Int8,
+        status -> Text,
+        stripe_transfer_id -> Nullable<Text>,
+        transferred_at -> Nullable<Timestamptz>,
+        bank_payout_id -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        is_recalled -> Bool,
+        attempt -> Int4,
+        attempted_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        settled_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     postings (sequence) {
         sequence -> Int8,
         transfer_id -> Uuid,
@@ -355,6 +490,25 @@ diesel::table! {
         created_at -> Timestamptz,
         expires_at -> Timestamptz,
         rotated_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    refunds (id) {
+        id -> Uuid,
+        top_up_id -> Uuid,
+        account_id -> Uuid,
+        origin -> Text,
+        request_key -> Nullable<Text>,
+        amount_micros -> Int8,
+        status -> Text,
+        stripe_refund_id -> Nullable<Text>,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        settled_at -> Nullable<Timestamptz>,
     }
 }
 
@@ -623,12 +777,29 @@ diesel::table! {
 }
 
 diesel::table! {
+    stripe_customers (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        customer_id -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     stripe_events (id) {
         id -> Text,
         event_type -> Text,
         object_id -> Nullable<Text>,
         outcome -> Text,
         received_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    stripe_scans (kind) {
+        kind -> Text,
+        through -> Timestamptz,
+        due_at -> Timestamptz,
     }
 }
 
@@ -661,6 +832,9 @@ diesel::table! {
         ask_count -> Int4,
         created_at -> Timestamptz,
         settled_at -> Nullable<Timestamptz>,
+        customer_id -> Nullable<Text>,
+        card_brand -> Nullable<Text>,
+        card_last4 -> Nullable<Text>,
     }
 }
 
@@ -700,13 +874,21 @@ diesel::table! {
     }
 }
 
+diesel::joinable!(account_freezes -> accounts (account_id));
 diesel::joinable!(api_keys -> accounts (account_id));
 diesel::joinable!(api_keys -> machines (machine_id));
 diesel::joinable!(api_keys -> users (created_by));
 diesel::joinable!(audit_events -> api_keys (actor_key_id));
+diesel::joinable!(automatic_top_ups -> accounts (account_id));
+diesel::joinable!(automatic_top_ups -> payment_methods (payment_method_id));
 diesel::joinable!(board_series -> hardware_models (hardware_slug));
+diesel::joinable!(card_setups -> accounts (account_id));
 diesel::joinable!(challenges -> accounts (account_id));
 diesel::joinable!(challenges -> machines (machine_id));
+diesel::joinable!(disputes -> accounts (account_id));
+diesel::joinable!(disputes -> holds (hold_id));
+diesel::joinable!(disputes -> top_ups (top_up_id));
+diesel::joinable!(earnings_maturity -> accounts (account_id));
 diesel::joinable!(entitlements -> accounts (account_id));
 diesel::joinable!(holds -> accounts (account_id));
 diesel::joinable!(invitations -> accounts (organization_id));
@@ -724,10 +906,16 @@ diesel::joinable!(machines -> hardware_models (hardware_slug));
 diesel::joinable!(mail_links -> users (user_id));
 diesel::joinable!(memberships -> accounts (organization_id));
 diesel::joinable!(memberships -> users (user_id));
+diesel::joinable!(payment_methods -> accounts (account_id));
+diesel::joinable!(payout_accounts -> accounts (account_id));
+diesel::joinable!(payouts -> accounts (account_id));
+diesel::joinable!(payouts -> payout_accounts (payout_account_id));
 diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
+diesel::joinable!(refunds -> accounts (account_id));
+diesel::joinable!(refunds -> top_ups (top_up_id));
 diesel::joinable!(remeasure_schedules -> machines (machine_id));
 diesel::joinable!(remeasurements -> machines (machine_id));
 diesel::joinable!(remeasurements -> runs (run_id));
@@ -753,21 +941,31 @@ diesel::joinable!(runs -> models (model_slug));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(sign_in_addresses -> users (user_id));
+diesel::joinable!(stripe_customers -> accounts (account_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
 
-diesel::allow_tables_to_appear_in_same_query! {
+diesel::allow_tables_to_appear_in_same_query!(
+    account_freezes,
     accounts,
     api_keys,
     audit_events,
+    automatic_top_ups,
     board_series,
+    boards,
+    business_clock,
+    card_setups,
     challenges,
+    disputes,
+    earnings_maturity,
     entitlements,
     hardware_models,
     holds,
+    idempotency_keys,
     invitations,
+    jobs,
     leaderboard_entries,
     ledger_accounts,
     listing_answers,
@@ -778,14 +976,20 @@ diesel::allow_tables_to_appear_in_same_query! {
     mail_links,
     memberships,
     models,
+    payment_methods,
+    payout_accounts,
+    payouts,
     postings,
     refresh_tokens,
+    refunds,
+    registrations,
     remeasure_schedules,
     remeasurements,
     rental_events,
     rental_segments,
     rentals,
     reports,
+    reverify_passes,
     run_cells,
     run_documents,
     run_events,
@@ -796,9 +1000,12 @@ diesel::allow_tables_to_appear_in_same_query! {
     session_cookies,
     sessions,
     sign_in_addresses,
+    stripe_customers,
+    stripe_events,
+    stripe_scans,
     tool_uploads,
     top_ups,
     transfers,
     users,
     workload_spans,
-}
+);

@@ -24,7 +24,7 @@ use crate::{
     },
     ctx::Ctx,
     identity::{Auth, Caller, scope},
-    web::{AuthProblems, Limit, Page, Query, QueryProblems, cursor, html},
+    web::{AuthProblems, Limit, Page, Query, QueryProblems, accept, cursor, html},
 };
 
 /// What the account has.
@@ -121,13 +121,20 @@ pub struct StatementLineView {
     pub transfers: i64,
     /// Positive for a credit, negative for a charge.
     pub amount: Money,
+    /// What the renter paid for what the account earned as a host: `amount` and `fee`. Null for any other line.
+    pub gross: Option<Money>,
+    /// The platform's part of `gross`; negative where it was given back.
+    pub fee: Option<Money>,
     /// What the account had in all after this line.
     pub balance_after: Money,
 }
 
-impl From<StatementLine> for StatementLineView {
-    fn from(line: StatementLine) -> Self {
-        Self {
+impl TryFrom<StatementLine> for StatementLineView {
+    type Error = Error;
+    fn try_from(line: StatementLine) -> Result<Self> {
+        Ok(Self {
+            gross: line.gross()?,
+            fee: line.fee,
             day: line.key.day,
             code: line.code,
             rental_id: line.rental,
@@ -135,8 +142,19 @@ impl From<StatementLine> for StatementLineView {
             transfers: line.transfer_count,
             amount: line.amount,
             balance_after: line.balance_after,
-        }
+        })
     }
+}
+
+/// What the account earned as a host in the period, less what was given back. `net` + `fee` = `gross`.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EarnedView {
+    /// What renters paid.
+    pub gross: Money,
+    /// The platform's part.
+    pub fee: Money,
+    /// The host's part.
+    pub net: Money,
 }
 
 /// A statement: opening + credits − charges = closing, to the micro-dollar, over all that the account has. What moves between its own balances
@@ -158,6 +176,7 @@ pub struct StatementView {
     pub opening: Money,
     pub credits: Money,
     pub charges: Money,
+    pub earned: EarnedView,
     pub closing: Money,
     /// What `closing` consists of.
     pub closing_balance: Balance,
@@ -312,9 +331,14 @@ async fn statement_json(ctx: &Ctx, caller: &Caller, period: Period, query: &Quer
         opening: statement.opening,
         credits: statement.credits,
         charges: statement.charges,
+        earned: EarnedView {
+            gross: statement.earned_gross,
+            fee: statement.earned_fee,
+            net: statement.earned_gross.minus(statement.earned_fee)?,
+        },
         closing: statement.closing,
         closing_balance: statement.closing_balance,
-        lines: statement.lines.into_iter().map(StatementLineView::from).collect(),
+        lines: statement.lines.into_iter().map(StatementLineView::try_from).collect::<Result<_>>()?,
         next_cursor,
     }))
 }
@@ -360,31 +384,10 @@ enum Form {
 impl Form {
     /// The form that `Accept` likes best; JSON when it likes several alike or none.
     fn asked_for(request: &HttpRequest) -> Self {
-        let accepted = request.headers().get_all(header::ACCEPT).filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-        let mut best = (Self::Json, 0);
-        for item in accepted {
-            let mut parts = item.split(';').map(str::trim);
-            let form = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-                "text/csv" => Self::Csv,
-                "text/html" => Self::Html,
-                "application/json" | "application/*" | "*/*" => Self::Json,
-                _ => continue,
-            };
-            let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1_000, thousandths);
-            if weight > best.1 || (weight == best.1 && weight > 0 && form == Self::Json) {
-                best = (form, weight);
-            }
+        match accept::liked_best(request, &["text/csv", "text/html"]) {
+            Some("text/csv") => Self::Csv,
+            Some(_) => Self::Html,
+            None => Self::Json,
         }
-        best.0
-    }
-}
-
-/// A weight from `0` to `1` with up to three decimals, in thousandths; 0 for anything else.
-fn thousandths(weight: &str) -> u16 {
-    match weight.split_once('.') {
-        None if weight == "1" => 1_000,
-        Some(("1", decimals)) if decimals.bytes().all(|b| b == b'0') => 1_000,
-        Some(("0", decimals)) if decimals.len() <= 3 => format!("{decimals:0<3}").parse().unwrap_or(0),
-        _ => 0,
     }
 }

@@ -17,9 +17,12 @@ pub enum TransferCode {
     TopUp,
     /// A refund asked for: the money is on its way back to the card.
     Refund,
+    /// A refund made in Stripe's dashboard: the money has left already, so this may leave a debt.
+    RefundAtStripe,
     RefundSettled,
+    /// It came back, before or after it was settled.
     RefundFailed,
-    /// A bank took a payment back; the only code but `correction` that may leave a debt.
+    /// A bank took a payment back; may leave a debt.
     Chargeback,
     ChargebackReversed,
     /// Money set aside for a rental.
@@ -49,6 +52,7 @@ impl TransferCode {
         Self::SandboxCredit,
         Self::TopUp,
         Self::Refund,
+        Self::RefundAtStripe,
         Self::RefundSettled,
         Self::RefundFailed,
         Self::Chargeback,
@@ -72,6 +76,7 @@ impl TransferCode {
             Self::SandboxCredit => "sandbox_credit",
             Self::TopUp => "top_up",
             Self::Refund => "refund",
+            Self::RefundAtStripe => "refund_at_stripe",
             Self::RefundSettled => "refund_settled",
             Self::RefundFailed => "refund_failed",
             Self::Chargeback => "chargeback",
@@ -100,6 +105,7 @@ impl TransferCode {
             Self::SandboxCredit => "Sandbox credit",
             Self::TopUp => "Top-up",
             Self::Refund => "Refund",
+            Self::RefundAtStripe => "Refund by Stripe",
             Self::RefundSettled => "Refund settled",
             Self::RefundFailed => "Refund returned",
             Self::Chargeback => "Chargeback",
@@ -128,9 +134,9 @@ impl TransferCode {
         match self {
             Self::SandboxCredit => (&[SandboxMint], &[Available]),
             Self::TopUp | Self::ChargebackReversed => (&[StripeClearing], &[Available]),
-            Self::Refund => (&[Available], &[RefundsInTransit]),
+            Self::Refund | Self::RefundAtStripe => (&[Available], &[RefundsInTransit]),
             Self::RefundSettled => (&[RefundsInTransit], &[StripeClearing]),
-            Self::RefundFailed => (&[RefundsInTransit], &[Available]),
+            Self::RefundFailed => (&[RefundsInTransit, StripeClearing], &[Available]),
             Self::Chargeback => (&[Available], &[StripeClearing]),
             Self::Hold | Self::HoldIncrease => (&[Available], &[Held]),
             Self::HoldRelease | Self::HoldExpire => (&[Held], &[Available]),

@@ -22,7 +22,8 @@ pub(super) struct Heading {
     pub is_sandbox: bool,
 }
 
-const COLUMNS: [&str; 10] = ["kind", "day", "code", "rental_id", "payment", "transfers", "credits", "charges", "balance", "currency"];
+const COLUMNS: [&str; 12] =
+    ["kind", "day", "code", "rental_id", "payment", "transfers", "credits", "charges", "balance", "currency", "gross", "fee"];
 
 /// One record for the opening, one for each line, and one with the sums for the closing.
 ///
@@ -33,21 +34,21 @@ pub(super) fn csv(statement: &Statement) -> Result<String> {
     writer.write_record(COLUMNS).map_err(Error::internal)?;
     let day = |at: Option<DateTime<Utc>>| at.map(instant).unwrap_or_default();
     let none = String::new;
-    let sums = |kind: &str, at: String, credits: String, charges: String, balance: Money| {
-        [kind.to_owned(), at, none(), none(), none(), none(), credits, charges, balance.to_string(), "usd".to_owned()]
+    let sums = |kind: &str, at: String, [credits, charges, gross, fee]: [String; 4], balance: Money| {
+        [kind.to_owned(), at, none(), none(), none(), none(), credits, charges, balance.to_string(), "usd".to_owned(), gross, fee]
     };
-    let opening = sums("opening", day(statement.period.from), none(), none(), statement.opening);
+    let opening = sums("opening", day(statement.period.from), [none(), none(), none(), none()], statement.opening);
     writer.write_record(opening).map_err(Error::internal)?;
     for line in &statement.lines {
         writer.write_record(record(line)?).map_err(Error::internal)?;
     }
-    let (credits, charges) = (statement.credits.to_string(), statement.charges.to_string());
-    writer.write_record(sums("closing", day(statement.period.to), credits, charges, statement.closing)).map_err(Error::internal)?;
+    let totals = [statement.credits, statement.charges, statement.earned_gross, statement.earned_fee].map(|amount| amount.to_string());
+    writer.write_record(sums("closing", day(statement.period.to), totals, statement.closing)).map_err(Error::internal)?;
     let bytes = writer.into_inner().map_err(|error| Error::internal(error.to_string()))?;
     String::from_utf8(bytes).map_err(Error::internal)
 }
 
-fn record(line: &StatementLine) -> Result<[String; 10]> {
+fn record(line: &StatementLine) -> Result<[String; 12]> {
     let (credit, charge) = sides(line.amount)?;
     Ok([
         "line".to_owned(),
@@ -60,6 +61,8 @@ fn record(line: &StatementLine) -> Result<[String; 10]> {
         charge.map(|amount| amount.to_string()).unwrap_or_default(),
         line.balance_after.to_string(),
         "usd".to_owned(),
+        line.gross()?.map(|amount| amount.to_string()).unwrap_or_default(),
+        line.fee.map(|amount| amount.to_string()).unwrap_or_default(),
     ])
 }
 
@@ -98,6 +101,16 @@ impl StatementPage {
     }
     fn charge(&self, line: &StatementLine) -> String {
         sides(line.amount).ok().and_then(|(_, charge)| charge).map(|charge| self.t.money(charge)).unwrap_or_default()
+    }
+    fn gross(&self, line: &StatementLine) -> String {
+        line.gross().ok().flatten().map(|gross| self.t.money(gross)).unwrap_or_default()
+    }
+    fn fee(&self, line: &StatementLine) -> String {
+        line.fee.map(|fee| self.t.money(fee)).unwrap_or_default()
+    }
+    /// Whether it is a host's: then gross and fee have columns of their own.
+    fn has_earned(&self) -> bool {
+        self.statement.lines.iter().any(|line| line.fee.is_some())
     }
     fn amount(&self, amount: &Money) -> String {
         self.t.money(*amount)

@@ -1,4 +1,4 @@
-//! Sweeps of the ledger: expired holds go back, and the books are recomputed.
+//! Sweeps of the ledger: expired holds go back, earnings become payable, and the books are recomputed.
 
 use std::{
     sync::Mutex,
@@ -33,6 +33,25 @@ impl Sweep for ExpireHolds {
     }
     async fn run(&self, ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
         service::expire_due(ctx, now).await.map(drop)
+    }
+}
+
+/// Makes earnings payable whose hold is over.
+pub struct MatureEarnings;
+
+#[async_trait(?Send)]
+impl Sweep for MatureEarnings {
+    fn name(&self) -> &'static str {
+        "ledger_mature_earnings"
+    }
+    fn every(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+    async fn next_due(&self, _ctx: &Ctx, conn: &mut Conn, after: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
+        service::mature_next_due(conn, after).await
+    }
+    async fn run(&self, ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
+        service::mature_due(ctx, now).await.map(drop)
     }
 }
 

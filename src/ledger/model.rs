@@ -387,8 +387,20 @@ pub struct StatementLine {
     pub transfer_count: i64,
     /// Positive for a credit, negative for a charge.
     pub amount: Money,
+    /// The platform's part of what the account earned as a host, negative where it was given back; none for any other line.
+    pub fee: Option<Money>,
     /// What the account had in all after this line.
     pub balance_after: Money,
+}
+
+impl StatementLine {
+    /// What the renter paid for what the account earned: its amount and the fee.
+    ///
+    /// # Errors
+    /// `internal` when the sum leaves 64 bits.
+    pub fn gross(&self) -> Result<Option<Money>> {
+        self.fee.map(|fee| self.amount.plus(fee)).transpose()
+    }
 }
 
 /// A fold of an account's postings over a span: opening + credits − charges = closing (money.md 8). It is about all that the account has;
@@ -399,6 +411,9 @@ pub struct Statement {
     pub opening: Money,
     pub credits: Money,
     pub charges: Money,
+    /// What renters paid for what the account earned as a host, less what was given back; and the platform's part of it.
+    pub earned_gross: Money,
+    pub earned_fee: Money,
     pub closing: Money,
     /// What the closing balance consists of.
     pub closing_balance: Balance,

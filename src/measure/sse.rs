@@ -3,6 +3,8 @@
 //! One walk over the strings of an event is enough: a string with a colon behind it is a key, and inside a string every quote is escaped, so
 //! text is never taken for structure. Nothing is copied or allocated for an event that came in one piece.
 
+use memchr::memchr;
+
 /// One server-sent event, as far as measuring needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Event {
@@ -35,7 +37,7 @@ impl Scanner {
     /// Calls `each` for every event that `piece` completes. `false` when the line grew beyond all bounds.
     pub fn feed(&mut self, piece: &[u8], mut each: impl FnMut(Event, &[u8])) -> bool {
         let mut piece = piece;
-        while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr(b'\n', piece) {
             let (line, after) = piece.split_at(end);
             piece = after.get(1..).unwrap_or_default();
             if self.rest.is_empty() {

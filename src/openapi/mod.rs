@@ -54,7 +54,8 @@ struct Document;
 
 /// The operations as their handlers state them.
 pub fn collected() -> utoipa::openapi::OpenApi {
-    let (_, mut document) = actix_web::App::new().into_utoipa_app().openapi(Document::openapi()).configure(routes::api).split_for_parts();
+    let (_, mut document) =
+        actix_web::App::new().into_utoipa_app().openapi(Document::openapi()).configure(|config| routes::api(config)).split_for_parts();
     crate::web::openapi::add_common(&mut document);
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();
     document

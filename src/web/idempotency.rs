@@ -3,7 +3,8 @@
 //! A key belongs to an account and a route (method and path). It is *claimed* in a transaction of its own before the effect, so that a second
 //! request sees it at once, and *completed* in the same transaction as the effect, so that there is never one without the other. A claim is a
 //! lease in wall time: when the process dies the next attempt takes it over, and the dead one can no longer complete. Errors that may pass
-//! (402, 409, 429, 5xx) forget the claim; other errors are answers like any other and are kept.
+//! (402, 409, 429, 5xx) forget the claim; other errors are answers like any other and are kept. An answer that came of speaking with a provider
+//! may hold a secret of the provider's, and is kept sealed.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use super::{
     queries::{self, KeyAnswer, KeyName, KeyRow, NewKey},
 };
 use crate::{
-    base::{Code, Error, FieldError, Result, id::AccountId},
+    base::{Code, Error, FieldError, Result, id::AccountId, seal::PurposeKey},
     ctx::Ctx,
     db::{Conn, Tx},
     jobs::Sweep,
@@ -33,6 +34,9 @@ use crate::{
 const HEADER: &str = "idempotency-key";
 const REPLAYED_HEADER: &str = "idempotency-replayed";
 const KEY_CHARS_MAX: usize = 255;
+/// Before a sealed answer; no JSON begins so.
+const SEALED: &str = "sealed:";
+const SEAL_PURPOSE: &str = "rigmark kept answer v1";
 /// Clients may repeat a request for this long; a little more than the day they are told.
 const KEPT_HOURS: i64 = 25;
 
@@ -157,7 +161,7 @@ where
         let prepared = prepare(lease.claim()).await?;
         let write = async |tx: &mut Tx<'_>| {
             let (status, body) = effect(tx, &prepared).await?;
-            lease.complete(tx, status, &body).await
+            lease.complete_sealed(tx, status, &body).await
         };
         ctx.db.tx("idempotent_prepared", write).await
     };
@@ -211,9 +215,10 @@ pub async fn begin(ctx: &Ctx, claim: Claim) -> Result<Begun> {
             Ok(answer)
         })
         .await?;
+    let key = PurposeKey::derive(&ctx.config.keys.root, SEAL_PURPOSE)?;
     Ok(match found {
-        Some(answer) => Begun::Replay(answer),
-        None => Begun::Claimed(Lease { claim, id: lease_id }),
+        Some(answer) => Begun::Replay(answer.opened(&key, &claim)?),
+        None => Begun::Claimed(Lease { claim, id: lease_id, key }),
     })
 }
 
@@ -242,6 +247,7 @@ fn in_progress(now: DateTime<Utc>, lease_until: DateTime<Utc>) -> Error {
 pub struct Lease {
     claim: Claim,
     id: Uuid,
+    key: PurposeKey,
 }
 
 impl Lease {
@@ -256,6 +262,18 @@ impl Lease {
     pub async fn complete(&self, tx: &mut Tx<'_>, status: StatusCode, body: &impl Serialize) -> Result<Answer> {
         let text = serde_json::to_string(body).map_err(Error::internal)?;
         self.store(tx, Answer { status, text }).await
+    }
+
+    /// As [`Self::complete`], for an answer that may hold a secret: what is stored can be read with the root key alone.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn complete_sealed(&self, tx: &mut Tx<'_>, status: StatusCode, body: &impl Serialize) -> Result<Answer> {
+        let text = serde_json::to_string(body).map_err(Error::internal)?;
+        let sealed = self.key.seal(self.claim.derived_key().as_bytes(), text.as_bytes())?;
+        let kept = format!("{SEALED}{}", data_encoding::BASE64URL_NOPAD.encode(&sealed));
+        self.store(tx, Answer { status, text: kept }).await?;
+        Ok(Answer { status, text })
     }
 
     async fn store(&self, conn: &mut Conn, answer: Answer) -> Result<Answer> {
@@ -295,6 +313,14 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The answer as it was given, whether it was kept sealed or not.
+    fn opened(self, key: &PurposeKey, claim: &Claim) -> Result<Self> {
+        let Some(sealed) = self.text.strip_prefix(SEALED) else { return Ok(self) };
+        let bytes = data_encoding::BASE64URL_NOPAD.decode(sealed.as_bytes()).map_err(Error::internal)?;
+        let text = key.open(claim.derived_key().as_bytes(), &bytes)?;
+        Ok(Self { text: String::from_utf8(text).map_err(Error::internal)?, ..self })
+    }
+
     pub fn response(self) -> HttpResponse {
         HttpResponse::build(self.status).content_type("application/json").insert_header((header::CACHE_CONTROL, "no-store")).body(self.text)
     }

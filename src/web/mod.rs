@@ -10,6 +10,7 @@
 //! - Nothing here knows a domain. Every request passes, outermost first: `edge`, compression, `api` (etag, rate limit of strangers,
 //!   parameters nobody reads, survival of a hang-up).
 
+pub mod accept;
 mod answers;
 pub mod api;
 pub mod body;
@@ -32,6 +33,7 @@ mod queries;
 pub mod query;
 pub mod rate_limit;
 pub mod stream;
+pub mod tunables;
 
 use std::future::{Ready, ready};
 

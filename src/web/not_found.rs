@@ -2,6 +2,8 @@
 //!
 //! actix matches a handler by path and method at once and cannot tell the two apart, so the paths are looked up in the OpenAPI document.
 
+use std::collections::HashMap;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{Method, header},
@@ -11,45 +13,71 @@ use utoipa::openapi::{OpenApi, PathItem, path::Operation};
 
 use crate::base::{Code, Error};
 
-/// The paths of the document and their methods; goes into the app as `Data<Paths>`.
+/// The paths of the document and their methods, by how they begin; goes into the app as `Data<Paths>`.
 #[derive(Debug, Default)]
-pub struct Paths(Vec<(String, Vec<Taken>)>);
+pub struct Paths {
+    by_beginning: HashMap<String, Vec<Taken>>,
+    /// Those that begin with a parameter.
+    others: Vec<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    pattern: String,
+    methods: Vec<TakenMethod>,
+}
 
 #[derive(Debug, Clone, Copy)]
-struct Taken {
-    method: &'static str,
+struct TakenMethod {
+    name: &'static str,
     needs_credentials: bool,
 }
 
 impl Paths {
     pub fn of(document: &OpenApi) -> Self {
-        Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect())
+        let mut all = Self::default();
+        for (path, item) in &document.paths.paths {
+            let taken = Taken { pattern: path.clone(), methods: methods(item) };
+            let start = beginning(path);
+            match start.contains('{') {
+                true => all.others.push(taken),
+                false => all.by_beginning.entry(start.to_owned()).or_default().push(taken),
+            }
+        }
+        all
     }
 
     pub(super) fn takes(&self, method: &Method, path: &str) -> bool {
-        self.methods_of(path).contains(&method.as_str())
+        self.methods_at(path).any(|taken| taken.name == method.as_str())
     }
 
     /// Whether a stranger is refused there, whatever else they send.
     pub(super) fn needs_credentials(&self, method: &Method, path: &str) -> bool {
-        let mut taken = self.at(path).filter(|taken| taken.method == method.as_str()).peekable();
+        let mut taken = self.methods_at(path).filter(|taken| taken.name == method.as_str()).peekable();
         taken.peek().is_some() && taken.all(|taken| taken.needs_credentials)
-    }
-
-    fn at(&self, path: &str) -> impl Iterator<Item = &Taken> {
-        self.0.iter().filter(move |(pattern, _)| fits(pattern, path)).flat_map(|(_, taken)| taken)
     }
 
     /// The methods that `path` takes; empty when there is nothing.
     fn methods_of(&self, path: &str) -> Vec<&'static str> {
-        let mut all: Vec<_> = self.at(path).map(|taken| taken.method).collect();
+        let mut all: Vec<_> = self.methods_at(path).map(|taken| taken.name).collect();
         all.sort_unstable();
         all.dedup();
         all
     }
+
+    fn methods_at<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a TakenMethod> {
+        let same = self.by_beginning.get(beginning(path)).into_iter().flatten();
+        same.chain(&self.others).filter(move |taken| fits(&taken.pattern, path)).flat_map(|taken| &taken.methods)
+    }
 }
 
-fn methods(item: &PathItem) -> Vec<Taken> {
+/// `/api/v1/listings` of all that begins so: asked of every request, and some hundred patterns are too many to try each.
+fn beginning(path: &str) -> &str {
+    let end = path.match_indices('/').nth(3).map_or(path.len(), |(at, _)| at);
+    path.get(..end).unwrap_or(path)
+}
+
+fn methods(item: &PathItem) -> Vec<TakenMethod> {
     let all = [
         ("GET", &item.get),
         ("HEAD", &item.get),
@@ -58,8 +86,8 @@ fn methods(item: &PathItem) -> Vec<Taken> {
         ("PATCH", &item.patch),
         ("DELETE", &item.delete),
     ];
-    let taken = |(method, operation): &(&'static str, &Option<Operation>)| {
-        operation.as_ref().map(|operation| Taken { method, needs_credentials: needs_credentials(operation) })
+    let taken = |(name, operation): &(&'static str, &Option<Operation>)| {
+        operation.as_ref().map(|operation| TakenMethod { name, needs_credentials: needs_credentials(operation) })
     };
     all.iter().filter_map(taken).collect()
 }

@@ -84,9 +84,11 @@ pub const fn status(code: Code) -> StatusCode {
         | C::AlreadyMember
         | C::AlreadyDecided
         | C::AlreadyAnswered
+        | C::AccountFrozen
         | C::IdempotencyInProgress
         | C::ChallengeUsed
         | C::ChallengeExpired
+        | C::PayoutsNotEnabled
         | C::NoPaymentProvider => StatusCode::CONFLICT,
         C::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         C::UnsupportedMediaType | C::UnsupportedEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,

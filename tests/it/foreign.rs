@@ -3,7 +3,7 @@
 
 use diesel::{sql_query, sql_types::Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
-use rigmark::base::id::TopUpId;
+use rigmark::base::id::{CardSetupId, DisputeId, PayoutId, RefundId, TopUpId};
 use serde_json::{Value, json};
 
 use crate::identity::routes::private_operations;
@@ -91,10 +91,33 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/top-ups", r#"{"amount": "50.00"}"#, OwnFault(409)),
     ("get", "/api/v1/top-ups", "", Own),
     ("get", "/api/v1/top-ups/{top_up}", "", Hidden),
+    ("post", "/api/v1/refunds", r#"{"top_up_id": "{top_up}", "amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/refunds", "", Own),
+    ("get", "/api/v1/refunds/{refund}", "", Hidden),
+    ("get", "/api/v1/disputes", "", Own),
+    ("get", "/api/v1/disputes/{dispute}", "", Hidden),
+    ("get", "/api/v1/disputes/{dispute}/evidence", "", Hidden),
+    ("get", "/api/v1/top-ups/{paid}/receipt", "", Hidden),
+    ("get", "/api/v1/top-ups/{paid}/receipt.html", "", Hidden),
+    ("post", "/api/v1/payment-methods", "{}", OwnFault(409)),
+    ("get", "/api/v1/payment-methods", "", Own),
+    ("patch", "/api/v1/payment-methods/pm_renters", r#"{"is_default": true}"#, Hidden),
+    ("delete", "/api/v1/payment-methods/pm_renters", "", Hidden),
+    ("get", "/api/v1/card-setups/{card_setup}", "", Hidden),
+    ("get", "/api/v1/automatic-top-up", "", OwnFault(404)),
+    ("put", "/api/v1/automatic-top-up", r#"{"threshold": "1.00", "amount": "50.00", "payment_method": "pm_renters"}"#, OwnFault(409)),
+    ("delete", "/api/v1/automatic-top-up", "", OwnFault(404)),
+    ("post", "/api/v1/payout-account", r#"{"return_url": "https://example.org"}"#, OwnFault(409)),
+    ("get", "/api/v1/payout-account", "", Own),
+    ("patch", "/api/v1/payout-account", r#"{"schedule": "weekly"}"#, OwnFault(409)),
+    ("post", "/api/v1/payouts", r#"{"amount": "1.00"}"#, OwnFault(409)),
+    ("get", "/api/v1/payouts", "", Own),
+    ("get", "/api/v1/payouts/{payout}", "", Hidden),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
     ("get", "/api/v1/admin/review-queue", "", Forbidden),
+    ("get", "/api/v1/admin/disputes/{dispute}/evidence", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}/similar", "", Forbidden),
     ("post", "/api/v1/admin/matrix-runs/{run}/review", r#"{"decision": "reject", "reason": "no"}"#, Forbidden),
@@ -150,11 +173,20 @@ impl Owned {
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
+        let (refund, dispute) = moved_back(&stage, &top_up).await;
+        let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
+        let payout = failed_payout(&stage).await;
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
             top_up.clone(),
+            refund.clone(),
+            dispute.clone(),
+            paid.clone(),
+            card_setup.clone(),
+            "pm_renters".to_owned(),
+            payout.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -179,6 +211,11 @@ impl Owned {
             ("rental", rental),
             ("report", report),
             ("top_up", top_up),
+            ("refund", refund),
+            ("dispute", dispute),
+            ("paid", paid),
+            ("card_setup", card_setup),
+            ("payout", payout),
             ("model", model),
             ("document", document),
         ];
@@ -216,11 +253,28 @@ impl Owned {
                     "organizations/guild/members",
                     "organizations/guild/invitations",
                     "balance",
+                    "payouts",
+                    "payout-account",
                     "me",
                     "reports?by=@host",
                 ][..],
             ),
-            (&self.stage.renter, &["rentals", "top-ups", "balance", "ledger-entries", "me", "api-keys", "me/invitations"][..]),
+            (
+                &self.stage.renter,
+                &[
+                    "rentals",
+                    "top-ups",
+                    "refunds",
+                    "disputes",
+                    "payment-methods",
+                    "automatic-top-up",
+                    "balance",
+                    "ledger-entries",
+                    "me",
+                    "api-keys",
+                    "me/invitations",
+                ][..],
+            ),
         ] {
             for path in paths {
                 seen.push(owner.http.get(&format!("/api/v1/{path}")).expect(200).await);
@@ -241,6 +295,63 @@ async fn canceled_top_up(stage: &Stage) -> String {
     let id = TopUpId::new();
     let insert = "INSERT INTO top_ups (id, account_id, request_key, amount_micros, means, status, created_at, settled_at)
         SELECT $1, id, 'k', 50000000, 'client', 'canceled', now(), now() FROM accounts WHERE handle = 'renter'";
+    sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
+    id.to_string()
+}
+
+/// A refund and a dispute of it, from the same other mode.
+async fn moved_back(stage: &Stage, top_up: &str) -> (String, String) {
+    let top_up: TopUpId = top_up.parse().unwrap();
+    let (refund, dispute) = (RefundId::new(), DisputeId::new());
+    let inserts = [
+        (
+            "INSERT INTO refunds (id, top_up_id, account_id, origin, amount_micros, status, created_at, settled_at)
+             SELECT $1, id, account_id, 'request', 10000, 'failed', now(), now() FROM top_ups WHERE id = $2",
+            refund.uuid(),
+        ),
+        (
+            "INSERT INTO disputes (id, top_up_id, account_id, stripe_dispute_id, amount_micros, reason, status, created_at, closed_at)
+             SELECT $1, id, account_id, 'du_1', 10000, 'fraudulent', 'warning_closed', now(), now() FROM top_ups WHERE id = $2",
+            dispute.uuid(),
+        ),
+    ];
+    for (insert, id) in inserts {
+        let insert = sql_query(insert).bind::<SqlUuid, _>(id).bind::<SqlUuid, _>(top_up.uuid());
+        insert.execute(&mut stage.app.connect().await).await.unwrap();
+    }
+    (refund.to_string(), dispute.to_string())
+}
+
+/// The same: a card, what saved it, what it paid, and automatic top-up with it.
+async fn paid_with_a_saved_card(stage: &Stage) -> (String, String) {
+    let (paid, setup) = (TopUpId::new(), CardSetupId::new());
+    let inserts = [
+        ("INSERT INTO payment_methods (id, account_id, brand, last4, is_default, observed_at, created_at)
+            SELECT 'pm_renters', id, 'visa', '4242', $1 <> id, now(), now() FROM accounts WHERE handle = 'renter'", setup.uuid()),
+        ("INSERT INTO card_setups (id, account_id, status, saved_payment_method, created_at)
+            SELECT $1, id, 'succeeded', 'pm_renters', now() FROM accounts WHERE handle = 'renter'", setup.uuid()),
+        ("INSERT INTO top_ups (id, account_id, amount_micros, means, status, payment_intent_id, received_micros, created_at, settled_at)
+            SELECT $1, id, 50000000, 'client', 'succeeded', 'pi_renters', 50000000, now(), now() FROM accounts WHERE handle = 'renter'",
+            paid.uuid()),
+        ("INSERT INTO automatic_top_ups (account_id, threshold_micros, amount_micros, payment_method_id, state, last_top_up_id, next_try_at,
+            created_at, updated_at)
+            SELECT id, 1000000, 50000000, 'pm_renters', 'on', $1, now(), now(), now() FROM accounts WHERE handle = 'renter'", paid.uuid()),
+    ];
+    let mut conn = stage.app.connect().await;
+    for (insert, id) in inserts {
+        sql_query(insert).bind::<SqlUuid, _>(id).execute(&mut conn).await.unwrap();
+    }
+    (paid.to_string(), setup.to_string())
+}
+
+/// A payout of the host's, as another mode has left it.
+async fn failed_payout(stage: &Stage) -> String {
+    let id = PayoutId::new();
+    let insert = "WITH account AS (
+            INSERT INTO payout_accounts (id, account_id, is_current, status, created_at)
+            SELECT gen_random_uuid(), id, true, 'restricted', now() FROM accounts WHERE handle = 'host' RETURNING id, account_id)
+        INSERT INTO payouts (id, account_id, payout_account_id, amount_micros, status, created_at, settled_at)
+        SELECT $1, account_id, id, 1000000, 'failed', now(), now() FROM account";
     sql_query(insert).bind::<SqlUuid, _>(id.uuid()).execute(&mut stage.app.connect().await).await.unwrap();
     id.to_string()
 }

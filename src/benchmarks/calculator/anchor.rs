@@ -156,8 +156,7 @@ impl Surface {
         let mut weights = 0.0;
         let mut deviation = 0.0;
         for (at, level, seconds) in self.cells() {
-            let distance = (scale(context) - scale(at)).powi(2) + (f64::from(concurrency).log2() - f64::from(level).log2()).powi(2);
-            let weight = (distance + NEAR).powi(-2);
+            let weight = (distance((context, concurrency), (at, level)) + NEAR).powi(-2);
             weights += weight;
             deviation += weight * (seconds / law.seconds(setup, at, level)).ln();
         }
@@ -191,6 +190,12 @@ impl Surface {
         let share = if from.gpu_count == to.gpu_count { SCALED_SHARE } else { SCALED_COUNT_SHARE };
         Some(Range { low: value / (1.0 + share), value, high: value * (1.0 + share) })
     }
+}
+
+/// How far two places lie apart, squared: doublings of the concurrency, and of the context.
+pub(super) fn distance(one: (u64, u32), other: (u64, u32)) -> f64 {
+    let levels = f64::from(one.1.max(1)).log2() - f64::from(other.1.max(1)).log2();
+    (scale(one.0) - scale(other.0)).powi(2) + levels.powi(2)
 }
 
 /// Contexts on a scale where each doubling beyond 8K is one.

@@ -3,18 +3,11 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::memory::{kv_bytes_per_token, state_bytes};
-use super::{GENERATED_TOKENS, Kind, MemoryFit, Priors, Range, Setup, Surface, WeightBits, decode, prefill, real};
+use super::memory::{kv_bytes, kv_bytes_per_token, state_bytes};
+use super::{
+    Anchor, Figure, GENERATED_TOKENS, Kind, MemoryFit, Priors, Range, Seen, Setup, WeightBits, ceiling::ceiling, decode, prefill, real,
+};
 use crate::base::units::GIB_BYTES;
-use crate::benchmarks::matrix::{CellStatus, Matrix};
-
-/// A run that the answer may stand on: same model and quantization, on its own hardware.
-#[derive(Debug, Clone)]
-pub struct Anchor<'a> {
-    pub run_id: String,
-    pub matrix: &'a Matrix,
-    pub setup: Setup<'a>,
-}
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +24,7 @@ pub struct Question<'a> {
 pub enum Reason {
     /// Weights, cache and state of the batch do not fit into the memory.
     DoesNotFit,
-    /// The run it is anchored to was over its KV capacity there.
+    /// The run it is anchored to was over its KV capacity there, and no other measured it.
     OverCapacityInRun,
     /// Longer than the model's configuration allows.
     ExceedsMaxContext,
@@ -45,21 +38,49 @@ pub enum Reason {
 pub struct Basis {
     /// In words.
     pub text: String,
-    /// The run that was measured; null for the formula alone.
+    /// The run that has the median, in the cell itself or in the nearest measured one; null for the formula alone.
     pub run_id: Option<String>,
-    /// Slug of the hardware model that run was on.
+    /// Accepted runs in that cell, and the accounts they are of, each of which counts once in the median; null for the formula alone.
+    pub run_count: Option<u32>,
+    pub account_count: Option<u32>,
+    /// Slug of the hardware model those runs were on.
     pub hardware: Option<String>,
     pub gpu_count: Option<u32>,
 }
 
 impl Basis {
-    fn of_run(anchor: &Anchor<'_>, text: String) -> Self {
-        let hardware = Some(anchor.setup.hardware.slug.clone());
-        Self { text, run_id: Some(anchor.run_id.clone()), hardware, gpu_count: Some(anchor.setup.gpu_count) }
+    fn of(anchor: &Anchor<'_>, figure: &Figure, text: String) -> Self {
+        let (run_count, account_count) = (Some(figure.run_count), Some(figure.account_count));
+        Self { run_count, account_count, ..Self::of_run(anchor, &figure.run_id, text) }
+    }
+
+    fn of_run(anchor: &Anchor<'_>, run_id: &str, text: String) -> Self {
+        let (hardware, gpu_count) = (Some(anchor.setup.hardware.slug.clone()), Some(anchor.setup.gpu_count));
+        Self { text, run_id: Some(run_id.to_owned()), run_count: Some(1), account_count: Some(1), hardware, gpu_count }
     }
 
     fn formula(text: impl Into<String>) -> Self {
-        Self { text: text.into(), run_id: None, hardware: None, gpu_count: None }
+        Self { text: text.into(), run_id: None, run_count: None, account_count: None, hardware: None, gpu_count: None }
+    }
+}
+
+/// "run x", or how many runs, with the one that has the median.
+fn whose(figure: &Figure) -> String {
+    match figure.run_count {
+        1 => format!("run {}", figure.run_id),
+        runs => format!("{runs} runs of {}, the median that of run {}", accounts(figure), figure.run_id),
+    }
+}
+
+fn accounts(figure: &Figure) -> String {
+    if figure.account_count == 1 { "one account".to_owned() } else { format!("{} accounts", figure.account_count) }
+}
+
+/// What was measured in the very place.
+fn measured_text(figure: &Figure) -> String {
+    match figure.run_count {
+        1 => format!("Measured by run {}", figure.run_id),
+        runs => format!("Median of {runs} runs of {}, each account counting once: that of run {}", accounts(figure), figure.run_id),
     }
 }
 
@@ -74,9 +95,13 @@ pub struct CellAnswer {
     pub high: Option<f64>,
     /// The speed of one request.
     pub tokens_per_second_per_user: Option<f64>,
-    /// What no engine passes at this batch without speculation.
+    /// What no engine passes at this batch without speculation: bandwidth over the active weights, as publishers count them, and the context's
+    /// cache once; at most the compute peak.
     pub ceiling_tokens_per_second: Option<f64>,
+    /// Weights, KV cache and state of all requests with what they generate.
     pub memory_gib: f64,
+    /// KV cache of all requests at exactly this context.
+    pub kv_cache_gib: f64,
     pub kind: Kind,
     pub basis: Basis,
     pub reason: Option<Reason>,
@@ -136,13 +161,12 @@ pub struct Answer {
     pub inputs: Inputs,
 }
 
-/// Answers a question from runs, best first among those of the same hardware, and the formula.
+/// Answers a question from what was measured, best first among what is of the same hardware, and the formula.
 pub fn answer(question: &Question<'_>, anchors: &[Anchor<'_>]) -> Answer {
     let setup = &question.setup;
     let same = |anchor: &&Anchor<'_>| anchor.setup.hardware.slug == setup.hardware.slug && anchor.setup.gpu_count == setup.gpu_count;
-    let (own, foreign): (Vec<&Anchor<'_>>, Vec<&Anchor<'_>>) = anchors.iter().partition(same);
-    let with_surface = |anchors: Vec<&'_ Anchor<'_>>| anchors.into_iter().map(|anchor| Surface::of(anchor.matrix)).collect::<Vec<_>>();
-    let sources = Sources { own_surfaces: with_surface(own.clone()), foreign_surfaces: with_surface(foreign.clone()), own, foreign };
+    let (own, foreign) = anchors.iter().partition(same);
+    let sources = Sources { own, foreign };
     let fit = MemoryFit::of(setup);
     let places = question.contexts.iter().flat_map(|context| question.concurrency_levels.iter().map(move |level| (*context, *level)));
     Answer {
@@ -168,9 +192,7 @@ pub fn answer(question: &Question<'_>, anchors: &[Anchor<'_>]) -> Answer {
 
 struct Sources<'a> {
     own: Vec<&'a Anchor<'a>>,
-    own_surfaces: Vec<Surface>,
     foreign: Vec<&'a Anchor<'a>>,
-    foreign_surfaces: Vec<Surface>,
 }
 
 /// A speed and what it stands on, or why there is none.
@@ -186,8 +208,9 @@ fn cell(setup: &Setup<'_>, fit: &MemoryFit, sources: &Sources<'_>, context: u64,
         low: range.ok().map(|range| range.low),
         high: range.ok().map(|range| range.high),
         tokens_per_second_per_user: value.map(|value| value / f64::from(level.max(1))),
-        ceiling_tokens_per_second: decode::ceiling(setup, level, real(context)),
+        ceiling_tokens_per_second: ceiling(setup, level, real(context)),
         memory_gib: gib(setup.weights.total_bytes + MemoryFit::batch_bytes(setup, level, real(context) + GENERATED_TOKENS)),
+        kv_cache_gib: gib(f64::from(level) * kv_bytes(setup.model, setup.kv, real(context))),
         kind,
         basis,
         reason: range.err(),
@@ -202,10 +225,15 @@ fn told(setup: &Setup<'_>, fit: &MemoryFit, sources: &Sources<'_>, context: u64,
     if let Some(told) = sources.own.iter().find_map(|anchor| measured(anchor, context, level)) {
         return told;
     }
-    let refused = |anchor: &&&Anchor<'_>| anchor.matrix.cell(context, level).is_some_and(|cell| cell.status == CellStatus::OverCapacity);
-    if let Some(anchor) = sources.own.iter().find(refused) {
-        let text = "The run's engine had too little KV cache for this cell.".to_owned();
-        return (Err(Reason::OverCapacityInRun), Kind::Measured, Basis::of_run(anchor, text));
+    let refused = |anchor: &&Anchor<'_>| match anchor.seen(context, level) {
+        Some(Seen::OverCapacity(run_id)) => {
+            let text = "The run's engine had too little KV cache for this cell.".to_owned();
+            Some((Err(Reason::OverCapacityInRun), Kind::Measured, Basis::of_run(anchor, run_id, text)))
+        }
+        _ => None,
+    };
+    if let Some(told) = sources.own.iter().find_map(refused) {
+        return told;
     }
     if fit.excludes(setup, level, real(context) + GENERATED_TOKENS) {
         let text = "Weights, KV cache and state of the batch are larger than the memory that an engine can use.";
@@ -214,37 +242,48 @@ fn told(setup: &Setup<'_>, fit: &MemoryFit, sources: &Sources<'_>, context: u64,
     anchored(setup, sources, context, level).unwrap_or_else(|| by_formula(setup, context, level))
 }
 
-/// What a run of the same hardware measured at the very cell.
+/// What runs on the same hardware measured at the very cell.
 fn measured(anchor: &Anchor<'_>, context: u64, level: u32) -> Option<Told> {
-    let cell = anchor.matrix.cell(context, level).filter(|cell| cell.status.is_measured())?;
-    let total = cell.total_tokens_per_second.filter(|total| *total > 0.0)?;
-    let queued = if cell.status == CellStatus::Queued { "; requests queued there" } else { "" };
-    let text = format!("Measured by run {}{queued}.", anchor.run_id);
-    Some((Ok(Range::exact(total)), Kind::Measured, Basis::of_run(anchor, text)))
+    let (figure, queued) = match anchor.seen(context, level)? {
+        Seen::Valid(figure) => (figure, ""),
+        Seen::Queued(figure) => (figure, "; requests queued there"),
+        Seen::OverCapacity(_) => return None,
+    };
+    let text = format!("{}{queued}.", measured_text(figure));
+    Some((Ok(figure.range), Kind::Measured, Basis::of(anchor, figure, text)))
 }
 
-/// From a run of the same hardware near the cell, or from one on other hardware.
+/// From runs on the same hardware near the cell, or from those on other hardware.
 fn anchored(setup: &Setup<'_>, sources: &Sources<'_>, context: u64, level: u32) -> Option<Told> {
-    let near = sources.own.iter().zip(&sources.own_surfaces);
-    let best =
-        near.filter_map(|(anchor, surface)| Some((*anchor, surface.total(setup, context, level)?))).min_by_key(|(_, (_, kind))| *kind);
+    let near = |anchor: &&'_ Anchor<'_>| anchor.surface().total(setup, context, level);
+    let best = sources.own.iter().filter_map(|anchor| Some((*anchor, near(anchor)?))).min_by_key(|(_, (_, kind))| *kind);
     if let Some((anchor, (range, kind))) = best {
+        let figure = anchor.nearest(context, level)?;
+        let (range, whose) = (anchor.widened(range), whose(figure));
         let text = match kind {
-            Kind::Interpolated => {
-                let share = (range.high / range.value - 1.0) * 100.0;
-                format!("Interpolated between measured cells of run {}, ±{share:.0} %.", anchor.run_id)
-            }
-            _ => format!("Extrapolated from the measured cells of run {}, at most twice as far, ±25 %.", anchor.run_id),
+            Kind::Interpolated => format!("Interpolated between measured cells, {}; nearest: {whose}.", off(range)),
+            _ => format!("Extrapolated from measured cells, at most twice as far, {}; nearest: {whose}.", off(range)),
         };
-        return Some((Ok(range), kind, Basis::of_run(anchor, text)));
+        return Some((Ok(range), kind, Basis::of(anchor, figure, text)));
     }
-    let mut far = sources.foreign.iter().zip(&sources.foreign_surfaces);
-    let (anchor, range) = far.find_map(|(anchor, surface)| Some((*anchor, surface.scaled(&anchor.setup, setup, context, level)?)))?;
+    let scaled = |anchor: &&'_ Anchor<'_>| anchor.surface().scaled(&anchor.setup, setup, context, level);
+    let (anchor, range) = sources.foreign.iter().find_map(|anchor| Some((*anchor, scaled(anchor)?)))?;
+    let figure = anchor.nearest(context, level)?;
     let text = format!(
-        "Scaled by bandwidth from run {} on {}× {}; not tested on this hardware.",
-        anchor.run_id, anchor.setup.gpu_count, anchor.setup.hardware.name
+        "Scaled by bandwidth from {}× {}; not tested on this hardware. Nearest cell: {}.",
+        anchor.setup.gpu_count,
+        anchor.setup.hardware.name,
+        whose(figure)
     );
-    Some((Ok(capped(range, decode::ceiling(setup, level, real(context)))), Kind::Scaled, Basis::of_run(anchor, text)))
+    let range = capped(anchor.widened(range), ceiling(setup, level, real(context)));
+    Some((Ok(range), Kind::Scaled, Basis::of(anchor, figure, text)))
+}
+
+/// `±10 %`, or both sides where they differ.
+fn off(range: Range) -> String {
+    let percent = |end: f64| ((end / range.value - 1.0) * 100.0).abs();
+    let (low, high) = (percent(range.low), percent(range.high));
+    if (low - high).abs() < 0.5 { format!("±{high:.0} %") } else { format!("−{low:.0} to +{high:.0} %") }
 }
 
 fn capped(range: Range, ceiling: Option<f64>) -> Range {
@@ -281,14 +320,17 @@ fn prefill_told(setup: &Setup<'_>, fit: &MemoryFit, sources: &Sources<'_>, conte
         let text = format!("The model's configuration allows {} tokens.", setup.model.max_context);
         return (Err(Reason::ExceedsMaxContext), Kind::Estimated, Basis::formula(text));
     }
-    let near = sources.own.iter().filter_map(|anchor| Some((*anchor, prefill::anchored(anchor.matrix, context)?)));
-    if let Some((anchor, (range, kind))) = near.min_by_key(|(_, (_, kind))| *kind) {
+    if let Some((anchor, figure)) = sources.own.iter().find_map(|anchor| Some((*anchor, anchor.prefill().get(&context)?))) {
+        return (Ok(figure.range), Kind::Measured, Basis::of(anchor, figure, format!("{}.", measured_text(figure))));
+    }
+    let near = sources.own.iter().filter_map(|anchor| Some((*anchor, prefill_near(anchor, context)?)));
+    if let Some((anchor, (range, kind, figure))) = near.min_by_key(|(_, (_, kind, _))| *kind) {
+        let whose = whose(figure);
         let text = match kind {
-            Kind::Measured => format!("Measured by run {}.", anchor.run_id),
-            Kind::Interpolated => format!("Interpolated in time per token between rows of run {}, ±10 %.", anchor.run_id),
-            _ => format!("Extrapolated in time per token from rows of run {}, ±25 %.", anchor.run_id),
+            Kind::Interpolated => format!("Interpolated in time per token between measured rows, ±10 %; nearest: {whose}."),
+            _ => format!("Extrapolated in time per token from measured rows, ±25 %; nearest: {whose}."),
         };
-        return (Ok(range), kind, Basis::of_run(anchor, text));
+        return (Ok(range), kind, Basis::of(anchor, figure, text));
     }
     if fit.excludes(setup, 1, real(context)) {
         let text = "Weights and KV cache of the prompt are larger than the memory that an engine can use.";
@@ -301,6 +343,13 @@ fn prefill_told(setup: &Setup<'_>, fit: &MemoryFit, sources: &Sources<'_>, conte
         }
         None => (Err(Reason::BandwidthUnknown), Kind::Estimated, Basis::formula("The catalog has no compute rate of this hardware.")),
     }
+}
+
+/// Between measured prefill rows, with the nearest of them.
+fn prefill_near<'a>(anchor: &'a Anchor<'_>, context: u64) -> Option<(Range, Kind, &'a Figure)> {
+    let rows: Vec<(f64, f64)> = anchor.prefill().iter().map(|(at, figure)| (real(*at), 1.0 / figure.range.value)).collect();
+    let (range, kind) = prefill::between(&rows, context)?;
+    Some((range, kind, anchor.nearest_prefill(context)?))
 }
 
 fn memory(setup: &Setup<'_>, fit: &MemoryFit) -> MemoryAnswer {

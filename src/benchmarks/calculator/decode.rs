@@ -1,12 +1,12 @@
-//! Decode by formula: the time of one step, the bounds that no engine passes, and the range to be expected where nothing was measured.
+//! Decode by formula: the time of one step, and the range to be expected where nothing was measured. What no engine passes: [`super::ceiling`].
 //!
 //! One step of `B` sequences at context `c` takes
 //! `layers · launch + exchange + max(bytes / (η · bandwidth), flops / (η · peak)) + attention`, and gives `B` tokens. Several GPUs are one
 //! tensor-parallel group; splitting by layers gives one request one GPU's speed and is not told apart. Invariants: more bandwidth is never slower, more sequences never give a lower total, `low ≤ value ≤ high ≤ ceiling`.
 
-use super::memory::{KvFormat, Weights, kv_bytes, kv_copies, state_bytes};
+use super::ceiling::ceiling;
+use super::memory::{kv_bytes, kv_copies, state_bytes};
 use super::{GENERATED_TOKENS, Range, Setup};
-use crate::benchmarks::quantization::Quantization;
 use crate::catalog::{AttentionKind, HardwareModel, Model};
 
 const GB: f64 = 1e9;
@@ -14,7 +14,7 @@ const TERA: f64 = 1e12;
 /// Two all-reduces in every layer under tensor parallelism.
 const EXCHANGES_PER_LAYER: f64 = 2.0;
 /// Routing is not independent: a batch of B hits the experts of an independent one of B^this (calc.md, section 2).
-const OVERLAP_EXPONENT: f64 = 0.6;
+pub(super) const OVERLAP_EXPONENT: f64 = 0.6;
 /// Share of the peak that the matrix units reach in decode, where compute and not memory limits.
 const COMPUTE_EFFICIENCY: f64 = 0.5;
 /// Bytes per second that an all-reduce moves, by the beginning of the interconnect's name: about two thirds of the link. A bridge beside PCIe
@@ -66,49 +66,9 @@ pub fn experts_hit(model: &Model, tokens: f64) -> f64 {
     }
 }
 
-/// Tokens per second that reading `bytes` once per step allows for a batch.
-pub fn read_ceiling(bandwidth: f64, bytes: f64, concurrency: f64) -> f64 {
-    concurrency * bandwidth / bytes
-}
-
 /// Floating-point operations of one token in the layers.
 pub fn flops_per_token(model: &Model) -> f64 {
     2.0 * model.active_params_no_embedding_b * GB
-}
-
-/// The total that no engine passes at this batch without speculation.
-pub fn ceiling(setup: &Setup<'_>, concurrency: u32, context: f64) -> Option<f64> {
-    let by_memory = memory_ceiling(setup, concurrency, context)?;
-    Some(compute_ceiling(setup).map_or(by_memory, |by_compute| by_memory.min(by_compute)))
-}
-
-/// Bandwidth over the bytes that a step reads at least. The context counts once, since requests may share a prefix that some kernels read
-/// once, and only where all of it is read (not for MLA, which sparse attention may sit on).
-pub fn memory_ceiling(setup: &Setup<'_>, concurrency: u32, context: f64) -> Option<f64> {
-    let batch = f64::from(concurrency);
-    let cache = match setup.model.attention_kind {
-        AttentionKind::Gqa | AttentionKind::Mha => kv_bytes(setup.model, setup.kv, context),
-        AttentionKind::Mla | AttentionKind::Compressed => 0.0,
-    };
-    let weights = setup.weights.read_bytes(experts_hit(setup.model, batch.powf(OVERLAP_EXPONENT)));
-    Some(read_ceiling(bandwidth(setup.hardware, setup.gpu_count)?, weights + cache, batch))
-}
-
-/// The compute peak of the best precision over the operations of a token.
-pub fn compute_ceiling(setup: &Setup<'_>) -> Option<f64> {
-    best_peak(setup.hardware).map(|peak| peak * f64::from(setup.gpu_count) / flops_per_token(setup.model))
-}
-
-/// The setup with the fewest bytes that fit what is known: for bounds on a run whose formats were not all stated.
-pub fn least<'a>(
-    hardware: &'a HardwareModel,
-    gpu_count: u32,
-    model: &'a Model,
-    quantization: Option<&Quantization>,
-    kv: Option<KvFormat>,
-) -> Setup<'a> {
-    let weights = Weights::least(model, quantization);
-    Setup { hardware, gpu_count, memory_gib: None, model, weights, kv: kv.unwrap_or(KvFormat::LEAST) }
 }
 
 /// Operations per second of the best dense precision the part has.

@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use super::decode::{self, estimate, step_seconds};
+use super::ceiling::ceiling;
+use super::decode::{estimate, step_seconds};
 use super::{Priors, Setup, Surface, prefill, real};
 use crate::benchmarks::matrix::Matrix;
 
@@ -259,7 +260,7 @@ fn coverage(cells: &[(bool, f64, f64)]) -> Coverage {
 fn above_ceiling(genuine: &Genuine<'_>, surface: &Surface) -> usize {
     let Some(setup) = genuine.setup.as_ref().filter(|_| !genuine.speculative) else { return 0 };
     let above = |(context, level, seconds): &(u64, u32, f64)| {
-        decode::ceiling(setup, *level, real(*context)).is_some_and(|ceiling| f64::from(*level) / seconds > ceiling)
+        ceiling(setup, *level, real(*context)).is_some_and(|ceiling| f64::from(*level) / seconds > ceiling)
     };
     surface.cells().filter(above).count()
 }

@@ -60,7 +60,7 @@ const WEIGHT_BITS: &[(&str, f64, f64, f64)] = &[
     ("iq4_nl", 4.68, 4.68, 4.68),
 ];
 
-/// Formats of linear layers that leave recurrent layers and their neighbours at 16 bits.
+/// Formats of linear layers that, in a mixture of experts, leave recurrent layers and their neighbours at 16 bits.
 const LINEAR_4_BIT: &[&str] = &["int4", "awq-4bit", "gptq-4bit", "nvfp4"];
 
 /// Bits a weight takes, by the part of the network.
@@ -84,8 +84,13 @@ impl WeightBits {
         let Some((_, experts, layers, embedding)) = WEIGHT_BITS.iter().find(|(known, ..)| *known == slug) else {
             return stated_bits(slug).map(Self::uniform);
         };
-        let kept = model.kind == ModelKind::Hybrid && LINEAR_4_BIT.contains(&slug);
-        Some(Self { experts: *experts, layers: if kept { HALF_BITS } else { *layers }, embedding: *embedding })
+        // Without routed experts the layers are what is quantized.
+        let layers = match model.routed_params_b {
+            None => *experts,
+            Some(_) if model.kind == ModelKind::Hybrid && LINEAR_4_BIT.contains(&slug) => HALF_BITS,
+            Some(_) => *layers,
+        };
+        Some(Self { experts: *experts, layers, embedding: *embedding })
     }
 }
 
@@ -107,6 +112,8 @@ pub struct Weights {
     pub fixed_bytes: f64,
     /// All routed experts.
     pub routed_bytes: f64,
+    /// The input embedding at the format's narrowest width: in memory, of which a step looks up rows; 0 where it is the output head too.
+    pub looked_up_bytes: f64,
     /// The size of the published repository was used.
     pub from_repository: bool,
 }
@@ -120,7 +127,8 @@ impl Weights {
         let fixed_bytes = bytes(model.fixed_read_params_b - head, bits.layers) + bytes(head, bits.embedding);
         let routed_bytes = bytes(routed, bits.experts);
         let total_bytes = fixed_bytes + routed_bytes + bytes(input_embedding, bits.embedding);
-        Self { bits, total_bytes, fixed_bytes, routed_bytes, from_repository: false }
+        let looked_up_bytes = bytes(input_embedding, bits.experts.min(bits.layers).min(bits.embedding));
+        Self { bits, total_bytes, fixed_bytes, routed_bytes, looked_up_bytes, from_repository: false }
     }
 
     /// By quantization, or by the size of the repository where one of this model and quantization is known. `None` for a quantization
@@ -148,7 +156,9 @@ impl Weights {
             return Self { bits, total_bytes, routed_bytes, from_repository: true, ..self };
         }
         let scale = total_bytes / self.total_bytes;
-        Self { total_bytes, fixed_bytes: self.fixed_bytes * scale, routed_bytes: self.routed_bytes * scale, from_repository: true, ..self }
+        let [fixed_bytes, routed_bytes, looked_up_bytes] =
+            [self.fixed_bytes, self.routed_bytes, self.looked_up_bytes].map(|bytes| bytes * scale);
+        Self { total_bytes, fixed_bytes, routed_bytes, looked_up_bytes, from_repository: true, ..self }
     }
 
     /// Bytes that one step reads when a batch hits this share of the routed experts.
@@ -162,6 +172,12 @@ fn repository_bytes(model: &Model, quantization: &Quantization) -> Option<f64> {
     let same = |format: &str| format.starts_with(family);
     let mut repos = Catalog::builtin().model_repos().iter().filter(|repo| repo.model_slug == model.slug);
     repos.find(|repo| repo.weight_format.as_deref().is_some_and(same) && repo.total_bytes.is_some())?.total_bytes.map(real)
+}
+
+/// Whether this names a repository of the model whose size is known.
+pub fn is_repository(model: &Model, name: &str) -> bool {
+    let mut repos = Catalog::builtin().model_repos().iter();
+    repos.any(|repo| repo.model_slug == model.slug && repo.total_bytes.is_some() && repo.repo.eq_ignore_ascii_case(name.trim()))
 }
 
 /// How the KV cache is kept.
@@ -194,6 +210,13 @@ impl KvFormat {
             _ => return None,
         };
         Some(Self { bits, scale_per_head })
+    }
+
+    /// The same for a name that tells keys and values apart (`q8_0/q4_0`), whose mean counts.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let Some((keys, values)) = name.split_once('/') else { return Self::parse(name) };
+        let (keys, values) = (Self::parse(keys)?, Self::parse(values)?);
+        Some(Self { bits: f64::midpoint(keys.bits, values.bits), scale_per_head: keys.scale_per_head })
     }
 
     /// The format a launch command asks for, where it names a known one.

@@ -8,8 +8,10 @@
 
 pub mod anchor;
 pub mod answer;
+pub mod ceiling;
 pub mod decode;
 pub mod evaluate;
+pub mod measured;
 pub mod memory;
 pub mod prefill;
 
@@ -17,9 +19,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use anchor::Surface;
-pub use answer::{Anchor, Answer, Basis, CellAnswer, Inputs, MemoryAnswer, PrefillAnswer, Reason, answer};
+pub use answer::{Answer, Basis, CellAnswer, Inputs, MemoryAnswer, PrefillAnswer, Reason, answer};
+pub use ceiling::Stated;
 pub use decode::Priors;
 pub use evaluate::{Genuine, Report, evaluate};
+pub use measured::{Anchor, Figure, Seen};
 pub use memory::{KvFormat, MemoryFit, WeightBits, Weights};
 
 use crate::catalog::{HardwareModel, Model};

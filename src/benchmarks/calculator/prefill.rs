@@ -81,7 +81,12 @@ pub fn anchored(matrix: &Matrix, context: u64) -> Option<(Range, Kind)> {
     {
         return Some((Range::exact(rate), Kind::Measured));
     }
-    let (seconds, inside) = seconds_per_token(&rows, super::real(context))?;
+    between(&rows, context)
+}
+
+/// Prompt tokens per second at a context between rows of (context, seconds per prompt token), or a little beyond them.
+pub fn between(rows: &[(f64, f64)], context: u64) -> Option<(Range, Kind)> {
+    let (seconds, inside) = seconds_per_token(rows, super::real(context))?;
     let (kind, share) = if inside { (Kind::Interpolated, INTERPOLATED_SHARE) } else { (Kind::Extrapolated, EXTRAPOLATED_SHARE) };
     Some((Range::around(1.0 / seconds, share), kind))
 }

@@ -1,27 +1,25 @@
-//! Group C: what the claimed hardware can do at most (evidence.md 4 C). The formulas are the calculator's.
+//! Group C: what the claimed hardware can do at most (evidence.md 4 C). The ceilings and their margins are the calculator's.
 //!
-//! Each bound takes the fewest bytes and the best precision that the claim leaves open, and some room for overclocked parts and for
-//! catalog rows that are uncertain: a finding says "cannot", never "unlikely". Nothing here is an error, and what the catalog does not know is
+//! Each bound has room for what the claim leaves open, for overclocked parts and for catalog rows that are uncertain: a finding says
+//! "cannot", never "unlikely". Nothing here is an error, and what the catalog does not know is
 //! a note. A document whose hardware nobody names has no bounds.
 
 use super::floor::{self, Floor};
 use super::{CellRef, Finding, Input, Phase, Row, Severity};
 use crate::base::units::{GIB_BYTES, MIB_PER_GIB};
+use crate::benchmarks::calculator::ceiling::{ROOM, TOKENS_PER_STEP_MAX, memory_ceiling};
 use crate::benchmarks::calculator::memory::kv_bytes;
-use crate::benchmarks::calculator::{KvFormat, Setup, decode, prefill, real};
+use crate::benchmarks::calculator::{KvFormat, Stated, prefill, real};
 use crate::benchmarks::claim::{Claim, ClaimedHardware};
 use crate::benchmarks::document::Document;
 use crate::benchmarks::matrix::CellStatus;
 use crate::benchmarks::quantization::Quantization;
 use crate::catalog::{Catalog, HardwareMatch, HardwareModel, Model, ModelMatch};
 
-/// Memory is overclocked by a tenth at most; some bandwidths in the catalog are uncertain by as much.
-const ROOM: f64 = 1.15;
 /// Prompts are up to a tenth shorter than their context.
 const PROMPT_SHARE: f64 = 0.9;
 /// Tokens per step where speculation is named and its length is not.
 const ACCEPTED_UNKNOWN: f64 = 8.0;
-const ACCEPTED_MAX: f64 = 16.0;
 /// Options of a launch command that state how many tokens are guessed ahead.
 const DRAFT_WORDS: &[&str] = &["num_speculative_tokens", "num-speculative-tokens", "speculative-num-draft-tokens", "draft-max"];
 const CHUNKED: f64 = 1.05;
@@ -39,7 +37,7 @@ const POWER_LIMIT_USUAL: std::ops::RangeInclusive<f64> = 0.2..=1.6;
 
 /// What the document is said to be of.
 struct Subject<'a> {
-    setup: Setup<'a>,
+    stated: Stated<'a>,
     quantization: Option<Quantization>,
     speculation: bool,
     /// The most tokens that a step gives one request: one more than are guessed ahead, where that is stated.
@@ -52,11 +50,11 @@ struct Subject<'a> {
 
 pub(crate) fn check(input: &Input<'_>, claim: &Claim, hardware: Option<&ClaimedHardware>) -> Vec<Finding> {
     let Some((part, gpu_count)) = part(input.document, hardware) else { return Vec::new() };
-    let Some(model) = model(input.document, claim) else {
+    let Some((model, name)) = model(input.document, claim) else {
         let message = "The model is not in the catalog, so its speed was not compared with what the hardware can do.";
         return hardware.map(|_| Finding::note("physics_unchecked", message)).into_iter().collect();
     };
-    let subject = subject(input, claim, part, gpu_count, model);
+    let subject = subject(input, claim, (part, gpu_count), (model, name));
     let mut findings = Vec::new();
     for row in input.measured() {
         let accepted = accepted(&subject, row);
@@ -92,13 +90,13 @@ fn part(document: &Document, claimed: Option<&ClaimedHardware>) -> Option<(&'sta
     models.all(|model| model.is_some_and(|model| model.slug == first.slug)).then_some((first, seen))
 }
 
-/// The claimed model, or else the one whose name the document has.
-fn model(document: &Document, claim: &Claim) -> Option<&'static Model> {
+/// The claimed model, or else the one whose name the document has; with that name.
+fn model<'a>(document: &'a Document, claim: &'a Claim) -> Option<(&'static Model, &'a str)> {
     let claimed = claim.model.as_ref().map(|model| model.hf_id.as_str());
     let root = document.wrapper.as_ref().and_then(|wrapper| wrapper.served_model_root.as_deref());
     let name = claimed.or(root).or(document.metadata.model.as_deref())?;
     match Catalog::builtin().resolve_model(name) {
-        ModelMatch::One(model) => Some(model),
+        ModelMatch::One(model) => Some((model, name)),
         ModelMatch::Ambiguous(_) | ModelMatch::Unknown => None,
     }
 }
@@ -106,20 +104,20 @@ fn model(document: &Document, claim: &Claim) -> Option<&'static Model> {
 impl<'a> Subject<'a> {
     /// What the lower bound needs: the formats as they are likely, not as they would be fastest.
     fn floor(&self, claim: &Claim) -> Floor<'a> {
-        let setup = &self.setup;
+        let setup = &self.stated.setup;
         let command = claim.launch_command.as_deref().unwrap_or_default().to_lowercase();
         Floor {
             hardware: setup.hardware,
             gpu_count: setup.gpu_count,
             model: setup.model,
-            ceiling: decode::memory_ceiling(setup, 1, 0.0),
+            ceiling: memory_ceiling(setup, 1, 0.0),
             quantization: self.quantization.clone(),
             is_plain: self.resident && !DEBUG_WORDS.iter().any(|word| command.contains(word)),
         }
     }
 }
 
-fn subject<'a>(input: &Input<'_>, claim: &Claim, part: &'a HardwareModel, gpu_count: u32, model: &'a Model) -> Subject<'a> {
+fn subject<'a>(input: &Input<'_>, claim: &Claim, part: (&'a HardwareModel, u32), model: (&'a Model, &str)) -> Subject<'a> {
     let document = input.document;
     let command = claim.launch_command.as_deref().unwrap_or_default().to_lowercase();
     // Comments are not options: "# Spec decode: none".
@@ -130,11 +128,11 @@ fn subject<'a>(input: &Input<'_>, claim: &Claim, part: &'a HardwareModel, gpu_co
     let quantization = claim.quantization();
     let kv = KvFormat::of_launch_command(&options).filter(|kv| kv.bits >= KvFormat::LEAST.bits);
     Subject {
-        setup: decode::least(part, gpu_count, model, quantization.as_ref(), kv),
+        stated: Stated::new(part.0, part.1, model.0, model.1, quantization.as_ref(), kv),
         speculation: says(SPECULATION_WORDS)
             || document.wrapper.as_ref().is_some_and(|wrapper| wrapper.speculation)
             || document.cells.iter().any(|cell| guessed(cell.server_spec_accept_rate) || guessed(cell.server_spec_accept_length)),
-        accepted_max: drafted(&options).map_or(ACCEPTED_MAX, |tokens| (tokens + 1.0).min(ACCEPTED_MAX)),
+        accepted_max: drafted(&options).map_or(TOKENS_PER_STEP_MAX, |tokens| (tokens + 1.0).min(TOKENS_PER_STEP_MAX)),
         resident: engine.is_some_and(|engine| RESIDENT_ENGINES.contains(&engine.as_str())) && !says(OFFLOAD_WORDS),
         local: document.server_is_local,
         quantization,
@@ -161,12 +159,12 @@ struct Accepted {
 }
 
 impl Accepted {
-    /// The finding for a figure that is `factor` times what one token a step allows; nothing where it is allowed.
+    /// The finding for a figure that is `factor` times the bound of one token a step; nothing where it is allowed.
     fn finding(self, code: &'static str, factor: f64, message: &'static str) -> Option<Finding> {
-        if factor <= self.seen * ROOM {
+        if factor <= self.seen {
             return None;
         }
-        if factor <= self.told * ROOM {
+        if factor <= self.told {
             let message = "The claimed hardware is this fast only with speculation, of which the stream shows too little.";
             return Some(Finding::suspicious("speculation_unseen", message));
         }
@@ -188,34 +186,34 @@ fn accepted(subject: &Subject<'_>, row: Row<'_>) -> Accepted {
 fn above_bandwidth(subject: &Subject<'_>, row: Row<'_>, accepted: Accepted) -> Option<Finding> {
     let total = row.raw.aggregate_tps?;
     let context = real(row.at.context_tokens) * PROMPT_SHARE;
-    let ceiling = decode::memory_ceiling(&subject.setup, row.at.concurrency, context)?;
+    let bound = subject.stated.memory_bound(row.at.concurrency, context)?;
     let message = "The total is higher than the claimed hardware's memory bandwidth allows for this model.";
-    let finding = accepted.finding("decode_above_bandwidth", total / ceiling, message)?;
-    Some(finding.at(row.at).values(at_most(ceiling * accepted.seen), speed(total)))
+    let finding = accepted.finding("decode_above_bandwidth", total / bound, message)?;
+    Some(finding.at(row.at).values(at_most(bound * accepted.seen), speed(total)))
 }
 
 fn above_compute(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
     let total = row.raw.aggregate_tps?;
-    let ceiling = decode::compute_ceiling(&subject.setup)?;
-    (total > ceiling * ROOM).then(|| {
+    let bound = subject.stated.compute_bound()?;
+    (total > bound).then(|| {
         let message = "The total is higher than the claimed hardware can compute for this model.";
-        Finding::suspicious("decode_above_compute", message).at(row.at).values(at_most(ceiling), speed(total))
+        Finding::suspicious("decode_above_compute", message).at(row.at).values(at_most(bound), speed(total))
     })
 }
 
 /// The median stream against one reading of the active weights.
 fn below_floor(subject: &Subject<'_>, row: Row<'_>, accepted: Accepted) -> Option<Finding> {
     let itl = row.raw.inter_token_latency.p50.filter(|seconds| *seconds > 0.0)?;
-    let ceiling = decode::memory_ceiling(&subject.setup, 1, 0.0)?;
+    let bound = subject.stated.memory_bound(1, 0.0)?;
     let message = "Tokens follow each other faster than the claimed hardware can read the active weights.";
-    let finding = accepted.finding("itl_below_floor", 1.0 / (itl * ceiling), message)?;
+    let finding = accepted.finding("itl_below_floor", 1.0 / (itl * bound), message)?;
     let milliseconds = |seconds: f64| format!("{:.3} ms", seconds * 1_000.0);
-    Some(finding.at(row.at).values(format!("at least {}", milliseconds(1.0 / (ceiling * accepted.seen))), milliseconds(itl)))
+    Some(finding.at(row.at).values(format!("at least {}", milliseconds(1.0 / (bound * accepted.seen))), milliseconds(itl)))
 }
 
 /// A prompt that came from a cache is faster than any computing.
 fn prefill_above_compute(input: &Input<'_>, subject: &Subject<'_>) -> Vec<Finding> {
-    let setup = &subject.setup;
+    let setup = &subject.stated.setup;
     let Some(ceiling) = prefill::ceiling(setup.hardware, setup.gpu_count, setup.model, subject.quantization.as_ref()) else {
         return Vec::new();
     };
@@ -231,15 +229,15 @@ fn prefill_above_compute(input: &Input<'_>, subject: &Subject<'_>) -> Vec<Findin
 
 /// Bytes of memory of all claimed GPUs; `None` for parts that use whatever is fitted.
 fn memory_bytes(subject: &Subject<'_>, claimed: Option<&ClaimedHardware>) -> Option<f64> {
-    let count = f64::from(subject.setup.gpu_count);
+    let count = f64::from(subject.stated.setup.gpu_count);
     // A claim may mean one GPU or all of them: the larger reading.
     let stated = claimed.and_then(|claimed| claimed.vram_gib).map(|gib| gib * count);
-    let nominal = subject.setup.hardware.memory_gib.map(|gib| gib * count);
+    let nominal = subject.stated.setup.hardware.memory_gib.map(|gib| gib * count);
     stated.into_iter().chain(nominal).reduce(f64::max).map(|gib| gib * real(GIB_BYTES))
 }
 
 fn weights_exceed_memory(subject: &Subject<'_>, claimed: Option<&ClaimedHardware>) -> Option<Finding> {
-    let (memory, weights) = (memory_bytes(subject, claimed)?, subject.setup.weights.total_bytes);
+    let (memory, weights) = (memory_bytes(subject, claimed)?, subject.stated.least.weights.total_bytes);
     (weights > memory).then(|| {
         let message = "The model's weights are larger than all memory of the claimed hardware.";
         let severity = if subject.resident { Severity::Suspicious } else { Severity::Note };
@@ -249,7 +247,7 @@ fn weights_exceed_memory(subject: &Subject<'_>, claimed: Option<&ClaimedHardware
 
 /// The largest valid cell's cache beside the weights. Soft: a shared prefix is kept once.
 fn cache_exceeds_memory(input: &Input<'_>, subject: &Subject<'_>, claimed: Option<&ClaimedHardware>) -> Option<Finding> {
-    let (memory, setup) = (memory_bytes(subject, claimed)?, &subject.setup);
+    let (memory, setup) = (memory_bytes(subject, claimed)?, &subject.stated.least);
     let valid = input.matrix.decode.iter().filter(|cell| cell.status == CellStatus::Valid);
     let cache = |cell: &crate::benchmarks::matrix::Cell| {
         f64::from(cell.concurrency) * kv_bytes(setup.model, setup.kv, real(cell.context_tokens) * PROMPT_SHARE)
@@ -280,7 +278,7 @@ fn idle(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
 
 fn memory_in_use(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
     let used = row.raw.telemetry.vram_used_max_mib.filter(|_| subject.resident)? * MIB_PER_GIB * MIB_PER_GIB;
-    let weights = subject.setup.weights.total_bytes;
+    let weights = subject.stated.least.weights.total_bytes;
     (used < weights * WEIGHTS_SHARE_SEEN).then(|| {
         let message = "The telemetry of this cell shows less GPU memory in use than the model's weights take.";
         Finding::new("memory_below_weights", contradiction(subject), message)
@@ -301,7 +299,7 @@ fn power(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
 
 fn power_limit(subject: &Subject<'_>, row: Row<'_>) -> Option<Finding> {
     let telemetry = row.raw.telemetry;
-    let (limit, sold) = (telemetry.power_limit_w? / telemetry.gpu_count.unwrap_or(1.0), f64::from(subject.setup.hardware.tdp_w?));
+    let (limit, sold) = (telemetry.power_limit_w? / telemetry.gpu_count.unwrap_or(1.0), f64::from(subject.stated.setup.hardware.tdp_w?));
     (!POWER_LIMIT_USUAL.contains(&(limit / sold))).then(|| {
         let message = "The power limit in the telemetry is far from what this hardware is sold with.";
         Finding::note("power_limit_unusual", message).at(row.at).values(format!("about {sold:.0} W"), format!("{limit:.0} W"))

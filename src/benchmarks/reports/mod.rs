@@ -8,4 +8,4 @@ pub mod model;
 mod plausible;
 pub(super) mod queries;
 
-pub use plausible::{Bound, SPECULATION_MAX, total_ceiling};
+pub use plausible::Bound;

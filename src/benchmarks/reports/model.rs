@@ -93,7 +93,8 @@ pub struct ReportView {
     pub rate: Rate,
     pub tokens_per_second: f64,
     pub ttft_ms: Option<f64>,
-    /// What the hardware can do at most without speculation, all requests together; null where the catalog does not know.
+    /// What the hardware can do at most without speculation, all requests together: the calculator's ceiling times at most 2.9 for what a report
+    /// leaves open, as for the checks of runs. Null where the catalog does not know.
     pub total_ceiling_tokens_per_second: Option<f64>,
     /// Above that: speculation, or an error.
     pub is_above_ceiling: bool,

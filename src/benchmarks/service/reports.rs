@@ -4,13 +4,12 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::super::{
-    calculator::KvFormat,
+    calculator::{KvFormat, Stated, ceiling::TOKENS_PER_STEP_MAX},
     quantization::{Quantization, kv_cache_name},
     reports::{
-        Bound, SPECULATION_MAX,
+        Bound,
         model::{Rate, Report, ReportView},
         queries::{self, ReportFilter},
-        total_ceiling,
     },
 };
 use crate::{
@@ -271,9 +270,9 @@ fn check_numbers(form: &CreateReport, faults: &mut Faults) {
 
 fn ceiling(form: &CreateReport, model: Option<&Model>, hardware: Option<&HardwareModel>, quantization: &Quantization) -> Option<f64> {
     let gpu_count = u32::try_from(form.gpu_count.unwrap_or(1)).ok()?;
-    let concurrency = u32::try_from(form.concurrency).ok()?;
+    let (concurrency, context) = (u32::try_from(form.concurrency).ok()?, u64::try_from(form.context_tokens).ok()?);
     let kv = form.kv_cache_dtype.as_deref().and_then(KvFormat::parse);
-    let ceiling = total_ceiling(hardware?, gpu_count, model?, quantization, kv, concurrency, f64::from(form.context_tokens))?;
+    let ceiling = Stated::new(hardware?, gpu_count, model?, &form.model, Some(quantization), kv).bound(concurrency, context)?;
     ceiling.is_finite().then_some(ceiling)
 }
 
@@ -291,7 +290,7 @@ fn check_bound(form: &CreateReport, ceiling: Option<f64>) -> Result<bool> {
             let (rate, most) = (form.rate.as_str(), most / share);
             let why = match ceiling {
                 Some(ceiling) => format!(
-                    "This hardware can do at most {:.1} tokens/s ({rate}) with this model, and {most:.1} if speculation gave {SPECULATION_MAX} tokens a step.",
+                    "This hardware can do at most {:.1} tokens/s ({rate}) with this model, and {most:.1} if speculation gave {TOKENS_PER_STEP_MAX} tokens a step.",
                     ceiling / share
                 ),
                 None => format!("No engine does more than {most:.1} tokens/s ({rate})."),

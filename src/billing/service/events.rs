@@ -7,14 +7,21 @@ use serde::Deserialize;
 
 use super::{
     super::{
+        cards::{self, MethodSeen, SetupSeen},
         model::{Observation, Outcome, StripeEventRow},
+        payouts::service as payouts,
         queries,
+        refunds::history::{self, History},
     },
     require_stripe,
     settle::{note_alarm, record},
 };
 use crate::{
-    base::{Code, Error, Result, id::TopUpId, money::Currency},
+    base::{
+        Code, Error, Result,
+        id::{CardSetupId, TopUpId},
+        money::Currency,
+    },
     ctx::Ctx,
     db::Tx,
     integrations::stripe::{Stripe, StripeFault, is_signed},
@@ -28,6 +35,8 @@ struct Event {
     id: String,
     #[serde(rename = "type")]
     event_type: String,
+    /// The connected account that it happened to; none for what happened to us.
+    account: Option<String>,
     data: EventData,
 }
 
@@ -54,7 +63,7 @@ pub async fn event_take(ctx: &Ctx, signature: Option<&str>, body: &[u8]) -> Resu
     }
     let event: Event = serde_json::from_slice(body).map_err(|_| malformed())?;
     let object = event.data.object.id.as_deref();
-    if ![Some(event.id.as_str()), Some(event.event_type.as_str()), object].into_iter().flatten().all(is_name) {
+    if ![Some(event.id.as_str()), Some(event.event_type.as_str()), object, event.account.as_deref()].into_iter().flatten().all(is_name) {
         return Err(malformed());
     }
     if queries::event_is_known(&mut *ctx.db.conn().await?, &event.id).await? {
@@ -89,6 +98,16 @@ fn is_name(text: &str) -> bool {
 /// What an event's object is now.
 enum Seen {
     TopUp(Observation),
+    History(Box<History>),
+    Card(MethodSeen),
+    CardSetup(SetupSeen),
+    /// By its id.
+    CustomerDeleted(String),
+    /// None of ours, or as it was.
+    Nothing,
+    PayoutAccount(payouts::AccountSeen),
+    Payout(payouts::TransferSeen),
+    BankPayout(payouts::BankSeen),
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -96,6 +115,18 @@ enum Seen {
 enum Subject {
     Payment,
     Checkout,
+    Charge,
+    Refund,
+    Dispute,
+    Setup,
+    Method,
+    Customer,
+    Account,
+    /// Of a connected account that has let us go; the object is our own application.
+    AccountLetGo,
+    Transfer,
+    /// To the bank of a connected account.
+    BankPayout,
 }
 
 impl Subject {
@@ -104,6 +135,16 @@ impl Subject {
         Some(match object {
             "payment_intent" => Self::Payment,
             "checkout.session" => Self::Checkout,
+            "charge" if event_type == "charge.refunded" => Self::Charge,
+            "charge.refund" | "refund" => Self::Refund,
+            "charge.dispute" => Self::Dispute,
+            "setup_intent" => Self::Setup,
+            "payment_method" => Self::Method,
+            "customer" if event_type == "customer.deleted" => Self::Customer,
+            "account" => Self::Account,
+            "account.application" => Self::AccountLetGo,
+            "transfer" => Self::Transfer,
+            "payout" => Self::BankPayout,
             _ => return None,
         })
     }
@@ -113,9 +154,22 @@ impl Subject {
 async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<Seen>> {
     let Some(subject) = Subject::of(&event.event_type) else { return Ok(None) };
     let id = event.data.object.id.as_deref().ok_or_else(malformed)?;
+    let of_account = event.account.as_deref();
     let fetched = match subject {
+        Subject::Account => payouts::account_seen(ctx, stripe, id).await.map(Seen::PayoutAccount),
+        Subject::Transfer => payouts::transfer_seen(ctx, stripe, id).await.map(Seen::Payout),
+        Subject::AccountLetGo | Subject::BankPayout if of_account.is_none() => return Ok(None),
+        Subject::AccountLetGo => payouts::account_seen(ctx, stripe, of_account.unwrap_or(id)).await.map(Seen::PayoutAccount),
+        Subject::BankPayout => payouts::bank_payout_seen(stripe, of_account.unwrap_or(id), id).await.map(Seen::BankPayout),
         Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
-        Subject::Checkout => checkout_seen(ctx, stripe, id).await.map(Seen::TopUp),
+        Subject::Charge | Subject::Refund | Subject::Dispute => history_seen(ctx, stripe, subject, id).await,
+        Subject::Checkout => checkout_seen(ctx, stripe, id).await,
+        Subject::Setup => cards::setup_seen(ctx, stripe, id).await.map(Seen::CardSetup),
+        Subject::Method => cards::method_seen(ctx, stripe, id).await.map(Seen::Card),
+        Subject::Customer => stripe.customer_fetch(id).await.map(|found| match found.is_deleted {
+            true => Seen::CustomerDeleted(found.id),
+            false => Seen::Nothing,
+        }),
     };
     match fetched {
         Ok(seen) => Ok(Some(seen)),
@@ -129,19 +183,43 @@ async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observatio
     Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) })
 }
 
-async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, StripeFault> {
     let asked_at = ctx.clock.wall_now();
     let checkout = stripe.checkout_fetch(id).await?;
+    if checkout.row_id.as_ref().is_some_and(|row_id| row_id.parse::<CardSetupId>().is_ok()) {
+        return cards::setup_checkout_seen(ctx, stripe, asked_at, checkout).await.map(Seen::CardSetup);
+    }
     let payment = match &checkout.payment_id {
         Some(id) => Some(stripe.payment_fetch(id).await?),
         None => None,
     };
-    Ok(Observation { asked_at, checkout: Some(checkout), payment })
+    Ok(Seen::TopUp(Observation { asked_at, checkout: Some(checkout), payment }))
+}
+
+/// The whole history of the payment that the object belongs to.
+async fn history_seen(ctx: &Ctx, stripe: &Stripe, subject: Subject, id: &str) -> Result<Seen, StripeFault> {
+    let payment_id = match subject {
+        Subject::Charge => stripe.charge_fetch(id).await?.payment_id,
+        Subject::Dispute => stripe.dispute_fetch(id).await?.payment_id,
+        _ => stripe.refund_fetch(id).await?.payment_id,
+    };
+    match payment_id {
+        Some(payment_id) => Ok(Seen::History(Box::new(history::look(ctx, stripe, &payment_id).await?))),
+        None => Ok(Seen::Nothing),
+    }
 }
 
 async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
     match seen {
         Seen::TopUp(seen) => apply_to_top_up(ctx, tx, seen).await,
+        Seen::History(seen) => history::record(ctx, tx, seen).await,
+        Seen::Card(seen) => cards::record_method(ctx, tx, seen).await,
+        Seen::CardSetup(seen) => cards::record_setup(ctx, tx, seen).await,
+        Seen::CustomerDeleted(id) => cards::customer_deleted(ctx, tx, id).await,
+        Seen::Nothing => Ok(Outcome::Noted),
+        Seen::PayoutAccount(seen) => payouts::apply_to_account(ctx, tx, seen).await,
+        Seen::Payout(seen) => payouts::apply_to_payout(ctx, tx, seen).await,
+        Seen::BankPayout(seen) => payouts::apply_to_bank_payout(ctx, tx, seen).await,
     }
 }
 

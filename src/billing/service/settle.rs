@@ -3,6 +3,7 @@
 use chrono::{TimeDelta, Utc};
 
 use super::super::{
+    automatic,
     model::{Observation, Outcome, TopUp},
     queries,
     state::{TopUpStatus, ask_next},
@@ -57,7 +58,7 @@ pub(super) async fn ask(ctx: &Ctx, stripe: &Stripe, top_up: &TopUp) -> Result<Op
 ///
 /// # Errors
 /// The ledger's; `internal` when Stripe says it was paid nothing.
-pub(super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen: &Observation) -> Result<Outcome> {
+pub(in super::super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, seen: &Observation) -> Result<Outcome> {
     if let Some(alarm) = alarm(top_up, seen)? {
         return raise(tx, top_up, alarm).await;
     }
@@ -113,7 +114,7 @@ async fn raise(tx: &mut Tx<'_>, top_up: &mut TopUp, alarm: &'static str) -> Resu
     Ok(Outcome::Alarm)
 }
 
-pub(super) fn note_alarm(alarm: &'static str, subject: &str) {
+pub(in super::super) fn note_alarm(alarm: &'static str, subject: &str) {
     metrics::counter!("rigmark_payment_alarms_total", "alarm" => alarm).increment(1);
     tracing::error!(alarm, subject, "a payment needs an operator; nothing was credited");
 }
@@ -142,7 +143,7 @@ async fn move_to(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, next: TopUpStat
     } else {
         top_up.ask_at = Some(ask_next(top_up.created_at, ctx.clock.wall_now()));
     }
-    Ok(())
+    automatic::note_outcome(ctx, tx, top_up).await
 }
 
 /// Puts what was paid on the account, under an id that follows from the payment.
@@ -201,7 +202,7 @@ async fn ask_one(ctx: &Ctx, stripe: &Stripe, id: TopUpId) -> Result<Result<(), S
         queries::top_up_fetch(&mut conn, id).await?
     };
     let Some(row) = row else { return Ok(Ok(())) };
-    let seen = match ask(ctx, stripe, &row).await {
+    let seen = match ask_or_end(ctx, stripe, &row).await {
         Ok(seen) => seen,
         Err(fault) => return Ok(Err(fault)),
     };
@@ -214,6 +215,23 @@ async fn ask_one(ctx: &Ctx, stripe: &Stripe, id: TopUpId) -> Result<Result<(), S
         reschedule(tx, &mut row, ctx.clock.wall_now()).await
     };
     ctx.db.tx("top_up_ask", write).await.map(Ok)
+}
+
+/// What Stripe says of the top-up now. One that nobody has paid for long is canceled there, so that it can be paid no more and is asked about
+/// no more.
+async fn ask_or_end(ctx: &Ctx, stripe: &Stripe, row: &TopUp) -> Result<Option<Observation>, StripeFault> {
+    let asked_at = ctx.clock.wall_now();
+    let is_old = asked_at.signed_duration_since(row.created_at) > TimeDelta::days(ctx.config.tunables.top_up_unpaid_days);
+    // A checkout ends by itself after a day, and its payments with it.
+    if let Some(id) = row.payment_intent_id.as_ref().filter(|_| is_old && !row.is_checkout()) {
+        match stripe.payment_cancel(id).await {
+            Ok(payment) => return Ok(Some(Observation { asked_at, checkout: None, payment: Some(payment) })),
+            // It is being paid, or over.
+            Err(StripeFault::Refused(_)) => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    ask(ctx, stripe, row).await
 }
 
 /// Stripe knows nothing of it: once every request of ours has ended, that is final.

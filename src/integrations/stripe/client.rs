@@ -11,9 +11,6 @@ use crate::{
     config::StripeConfig,
 };
 
-/// Before the second try; doubled before each further one, and half of it is left to chance.
-const BACK_OFF: Duration = Duration::from_millis(250);
-
 /// Stripe's API with our key. Cheap to clone.
 #[derive(Clone)]
 pub struct Stripe {
@@ -40,9 +37,9 @@ pub struct Refusal {
 /// Why there is no answer to go by.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StripeFault {
-    /// The card was declined. The PaymentIntent is there and may be paid otherwise.
+    /// The card was declined. The PaymentIntent or SetupIntent is there and may be confirmed otherwise.
     #[error("the card was declined ({code:?})")]
-    Declined { payment_id: Option<String>, code: Option<String> },
+    Declined { payment_id: Option<String>, setup_id: Option<String>, code: Option<String> },
     /// Nothing was done, and the same request will be refused again.
     #[error("Stripe refused: code {:?}, parameter {:?}", .0.code, .0.param)]
     Refused(Refusal),
@@ -86,18 +83,29 @@ impl Stripe {
     /// A request that changes something. `key` follows from our own row and is the same for every try.
     pub(super) async fn change<T: miniserde::Deserialize>(&self, request: &impl StripeRequest, key: &str) -> Result<T, StripeFault> {
         let key = IdempotencyKey::new(key).map_err(|error| StripeFault::Unreadable(error.to_string()))?;
-        self.send(request, &RequestStrategy::Idempotent(key)).await
+        self.send(request, &RequestStrategy::Idempotent(key), None).await
     }
 
     /// A request that changes nothing.
     pub(super) async fn read<T: miniserde::Deserialize>(&self, request: &impl StripeRequest) -> Result<T, StripeFault> {
-        self.send(request, &RequestStrategy::Once).await
+        self.send(request, &RequestStrategy::Once, None).await
     }
 
-    async fn send<T: miniserde::Deserialize>(&self, request: &impl StripeRequest, strategy: &RequestStrategy) -> Result<T, StripeFault> {
+    /// As [`Self::read`], of what belongs to a connected account.
+    pub(super) async fn read_of<T: miniserde::Deserialize>(&self, request: &impl StripeRequest, account: &str) -> Result<T, StripeFault> {
+        self.send(request, &RequestStrategy::Once, Some(account)).await
+    }
+
+    async fn send<T: miniserde::Deserialize>(
+        &self,
+        request: &impl StripeRequest,
+        strategy: &RequestStrategy,
+        account: Option<&str>,
+    ) -> Result<T, StripeFault> {
         let mut tried = 1;
         loop {
             let once = request.build().customize::<T>().request_strategy(strategy.clone());
+            let once = account.into_iter().fold(once, |once, account| once.account_id(account.into()));
             let error = match once.send(&self.client).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -114,8 +122,7 @@ impl Stripe {
 
 /// Half of the pause is chance, so that many callers do not come back together.
 fn back_off(tried: u32) -> Duration {
-    let whole = BACK_OFF.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(6)));
-    whole.div_f32(2.0).mul_f32(1.0 + rand::random::<f32>())
+    StripeConfig::pause_max(tried).div_f32(2.0).mul_f32(1.0 + rand::random::<f32>())
 }
 
 /// The fault, and whether another try may fare better. Texts of Stripe's errors are left out: they may quote what was sent.
@@ -134,9 +141,12 @@ fn meaning(error: StripeError) -> (StripeFault, bool) {
         (_, ApiErrorsType::IdempotencyError) => (StripeFault::Unknown("the idempotency key was used before".to_owned()), status == 409),
         (402, _) => {
             let payment_id = error.payment_intent.map(|payment| payment.id.to_string());
-            (StripeFault::Declined { payment_id, code: error.decline_code.or(code) }, false)
+            let setup_id = error.setup_intent.map(|setup| setup.id.to_string());
+            (StripeFault::Declined { payment_id, setup_id, code: error.decline_code.or(code) }, false)
         }
         (404, _) => (StripeFault::NotFound, false),
+        // A connected account that is gone, or that has let us go.
+        (403, _) if code.as_deref() == Some("account_invalid") => (StripeFault::NotFound, false),
         // Our key is at fault, not what was asked.
         (401 | 403, _) => (StripeFault::Unknown(format!("Stripe does not accept the secret key: status {status}")), false),
         (409 | 424 | 429 | 500.., _) => (StripeFault::Unknown(format!("status {status}")), true),

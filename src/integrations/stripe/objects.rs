@@ -19,7 +19,7 @@ macro_rules! statuses {
         impl $name {
             /// # Errors
             /// `Unreadable` for one that is not known: what it means for money is not guessed.
-            fn parse(text: &str) -> Result<Self, StripeFault> {
+            pub(super) fn parse(text: &str) -> Result<Self, StripeFault> {
                 match text {
                     $($text => Ok(Self::$variant),)*
                     other => Err(StripeFault::Unreadable(format!("a status that is not known: {other:?}"))),
@@ -28,6 +28,7 @@ macro_rules! statuses {
         }
     };
 }
+pub(super) use statuses;
 
 statuses! {
     /// Where a PaymentIntent is.
@@ -43,8 +44,31 @@ statuses! {
 }
 
 statuses! {
+    /// Where a SetupIntent is.
+    SetupStatus {
+        RequiresPaymentMethod "requires_payment_method",
+        RequiresConfirmation "requires_confirmation",
+        RequiresAction "requires_action",
+        Processing "processing",
+        Canceled "canceled",
+        Succeeded "succeeded",
+    }
+}
+
+statuses! {
     /// Where a hosted checkout is.
     CheckoutStatus { Open "open", Complete "complete", Expired "expired" }
+}
+
+statuses! {
+    /// Where a connected account's payout to its bank is.
+    BankPayoutStatus {
+        Pending "pending",
+        InTransit "in_transit",
+        Paid "paid",
+        Failed "failed",
+        Canceled "canceled",
+    }
 }
 
 /// A PaymentIntent.
@@ -73,6 +97,8 @@ pub struct Checkout {
     pub url: Option<String>,
     /// The PaymentIntent, once there is one.
     pub payment_id: Option<String>,
+    /// The SetupIntent, where the checkout saves a card and has done so.
+    pub setup_id: Option<String>,
     pub row_id: Option<String>,
 }
 
@@ -99,6 +125,7 @@ pub(super) struct CheckoutFields {
     status: Option<String>,
     url: Option<String>,
     payment_intent: Option<String>,
+    setup_intent: Option<String>,
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -132,6 +159,7 @@ impl TryFrom<CheckoutFields> for Checkout {
             id: fields.id,
             url: fields.url,
             payment_id: fields.payment_intent,
+            setup_id: fields.setup_intent,
             row_id: row_id(fields.metadata),
         })
     }
@@ -161,10 +189,10 @@ impl Listed for CheckoutFields {
     }
 }
 
-fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
+pub(super) fn is_of(metadata: Option<&BTreeMap<String, String>>, row_id: &str) -> bool {
     metadata.and_then(|metadata| metadata.get(ROW_KEY)).is_some_and(|id| id == row_id)
 }
 
-fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
+pub(super) fn row_id(metadata: Option<BTreeMap<String, String>>) -> Option<String> {
     metadata.and_then(|mut metadata| metadata.remove(ROW_KEY))
 }

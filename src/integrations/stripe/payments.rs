@@ -9,8 +9,8 @@ use stripe_checkout::checkout_session::{
 };
 use stripe_client_core::StripeRequest;
 use stripe_core::payment_intent::{
-    CreatePaymentIntent, CreatePaymentIntentAutomaticPaymentMethods, CreatePaymentIntentAutomaticPaymentMethodsAllowRedirects,
-    ListPaymentIntent, RetrievePaymentIntent,
+    CancelPaymentIntent, CancelPaymentIntentCancellationReason, CreatePaymentIntent, CreatePaymentIntentAutomaticPaymentMethods,
+    CreatePaymentIntentAutomaticPaymentMethodsAllowRedirects, CreatePaymentIntentOffSession, ListPaymentIntent, RetrievePaymentIntent,
 };
 use stripe_shared::CheckoutSessionMode;
 use stripe_types::{RangeBoundsTs, RangeQueryTs};
@@ -21,9 +21,9 @@ use super::{
 };
 use crate::base::{Money, money::Currency};
 
-const PAGE_ROWS: i64 = 100;
+pub(super) const PAGE_ROWS: i64 = 100;
 /// Lists longer than this many pages are not read to the end.
-const PAGES_MAX: usize = 200;
+pub(super) const PAGES_MAX: usize = 200;
 /// How far Stripe's clock may be from ours.
 const CLOCK_GAP: TimeDelta = TimeDelta::minutes(5);
 
@@ -35,6 +35,10 @@ pub struct NewPayment<'a> {
     pub amount: Money,
     /// Paid with this at once. None: by a browser with the client secret.
     pub payment_method: Option<&'a str>,
+    /// Whose saved payment method it is.
+    pub customer: Option<&'a str>,
+    /// The payer is not there: whoever wants to hear from them declines.
+    pub off_session: bool,
     pub description: &'a str,
 }
 
@@ -58,7 +62,7 @@ pub struct Find<'a> {
 }
 
 impl Find<'_> {
-    fn created(&self) -> RangeQueryTs {
+    pub(super) fn created(&self) -> RangeQueryTs {
         let gte = self.from.checked_sub_signed(CLOCK_GAP).map(|at| at.timestamp());
         let lte = self.until.checked_add_signed(CLOCK_GAP).map(|at| at.timestamp());
         RangeQueryTs::Bounds(RangeBoundsTs { gte, lte, ..RangeBoundsTs::default() })
@@ -79,6 +83,12 @@ impl Stripe {
             methods.allow_redirects = Some(CreatePaymentIntentAutomaticPaymentMethodsAllowRedirects::Never);
             request = request.payment_method(method).confirm(true);
         }
+        if let Some(customer) = new.customer {
+            request = request.customer(customer);
+        }
+        if new.off_session {
+            request = request.off_session(CreatePaymentIntentOffSession::Bool(true));
+        }
         let request = request.automatic_payment_methods(methods);
         self.change::<PaymentFields>(&request, &format!("{}:payment", new.row_id)).await?.try_into()
     }
@@ -87,6 +97,15 @@ impl Stripe {
     /// `NotFound`, or no answer.
     pub async fn payment_fetch(&self, id: &str) -> Result<Payment, StripeFault> {
         self.read::<PaymentFields>(&RetrievePaymentIntent::new(id)).await?.try_into()
+    }
+
+    /// Ends a payment that nobody has paid.
+    ///
+    /// # Errors
+    /// `Refused` when it is being paid, or over.
+    pub async fn payment_cancel(&self, id: &str) -> Result<Payment, StripeFault> {
+        let request = CancelPaymentIntent::new(id).cancellation_reason(CancelPaymentIntentCancellationReason::Abandoned);
+        self.change::<PaymentFields>(&request, &format!("{id}:cancel")).await?.try_into()
     }
 
     /// The PaymentIntent that names the row, if one was made.
@@ -146,7 +165,7 @@ impl Stripe {
     }
 
     /// Reads the pages of a list, the newest first, until an object of the row comes. Stripe's search would be shorter, but lags behind.
-    async fn find<T, R>(&self, row_id: &str, page: impl Fn(Option<String>) -> R) -> Result<Option<T>, StripeFault>
+    pub(super) async fn find<T, R>(&self, row_id: &str, page: impl Fn(Option<String>) -> R) -> Result<Option<T>, StripeFault>
     where
         T: Listed + miniserde::Deserialize,
         R: StripeRequest,
@@ -166,11 +185,11 @@ impl Stripe {
     }
 }
 
-fn metadata(row_id: &str) -> HashMap<String, String> {
+pub(super) fn metadata(row_id: &str) -> HashMap<String, String> {
     HashMap::from([(ROW_KEY.to_owned(), row_id.to_owned())])
 }
 
-fn minor_units(amount: Money) -> Result<(i64, stripe_types::Currency), StripeFault> {
+pub(super) fn minor_units(amount: Money) -> Result<(i64, stripe_types::Currency), StripeFault> {
     let currency = match amount.currency() {
         Currency::Usd => stripe_types::Currency::USD,
     };

@@ -137,27 +137,35 @@ WITH folded AS (
     FROM postings p JOIN ledger_accounts a ON a.id = p.ledger_account_id
     WHERE p.account_id = $1 AND p.business_at < coalesce($3, 'infinity')
 ), effects AS (
-    SELECT p.transfer_id, min(p.sequence) AS sequence, min(p.business_at) AS business_at, sum(p.amount_micros) AS amount
-    FROM postings p
+    SELECT p.transfer_id, min(p.sequence) AS sequence, min(p.business_at) AS business_at, sum(p.amount_micros) AS amount,
+        bool_or(a.kind IN ('earnings', 'payable')) AS is_hosts
+    FROM postings p JOIN ledger_accounts a ON a.id = p.ledger_account_id
     WHERE p.account_id = $1 AND p.business_at >= coalesce($2, '-infinity') AND p.business_at < coalesce($3, 'infinity')
     GROUP BY p.transfer_id HAVING sum(p.amount_micros) <> 0
+), priced AS (
+    SELECT e.*, t.code, t.rental_id, t.payment_ref,
+        CASE WHEN e.is_hosts AND t.code IN ('rental_charge', 'correction') THEN coalesce(f.amount_micros, 0) END AS fee
+    FROM effects e JOIN transfers t ON t.id = e.transfer_id
+    LEFT JOIN postings f ON f.transfer_id = e.transfer_id AND f.ledger_account_id = $7 AND e.is_hosts
 ), sums AS (
     SELECT
         coalesce(sum(amount) FILTER (WHERE amount > 0), 0)::bigint AS credits,
-        coalesce(-sum(amount) FILTER (WHERE amount < 0), 0)::bigint AS charges
-    FROM effects
+        coalesce(-sum(amount) FILTER (WHERE amount < 0), 0)::bigint AS charges,
+        coalesce(sum(amount + fee), 0)::bigint AS earned_gross,
+        coalesce(sum(fee), 0)::bigint AS earned_fee
+    FROM priced
 ), grouped AS (
-    SELECT (e.business_at AT TIME ZONE 'UTC')::date AS day, min(e.sequence) AS sequence, t.code, t.rental_id, t.payment_ref,
-        count(*) AS transfer_count, sum(e.amount) AS amount
-    FROM effects e JOIN transfers t ON t.id = e.transfer_id
-    GROUP BY 1, t.code, t.rental_id, t.payment_ref, e.amount > 0
+    SELECT (business_at AT TIME ZONE 'UTC')::date AS day, min(sequence) AS sequence, code, rental_id, payment_ref,
+        count(*) AS transfer_count, sum(amount) AS amount, sum(fee) AS fee
+    FROM priced
+    GROUP BY 1, code, rental_id, payment_ref, amount > 0
 ), lines AS (
     SELECT g.*, f.opening + sum(g.amount) OVER (ORDER BY g.day, g.sequence) AS balance_after FROM grouped g CROSS JOIN folded f
 ), page AS (
     SELECT * FROM lines WHERE $4::date IS NULL OR (day, sequence) > ($4, $5) ORDER BY day, sequence LIMIT $6
 )
-SELECT f.opening, f.available, f.held, f.earnings, f.payable, s.credits, s.charges,
-    p.day, p.sequence, p.code, p.rental_id, p.payment_ref, p.transfer_count, p.amount::bigint AS amount, p.balance_after::bigint AS balance_after
+SELECT f.opening, f.available, f.held, f.earnings, f.payable, s.credits, s.charges, s.earned_gross, s.earned_fee, p.day, p.sequence, p.code,
+    p.rental_id, p.payment_ref, p.transfer_count, p.amount::bigint AS amount, p.fee::bigint AS fee, p.balance_after::bigint AS balance_after
 FROM folded f CROSS JOIN sums s LEFT JOIN page p ON true ORDER BY p.day, p.sequence";
 
 #[derive(QueryableByName)]
@@ -176,6 +184,10 @@ struct StatementRow {
     credits: Money,
     #[diesel(sql_type = BigInt)]
     charges: Money,
+    #[diesel(sql_type = BigInt)]
+    earned_gross: Money,
+    #[diesel(sql_type = BigInt)]
+    earned_fee: Money,
     #[diesel(sql_type = Nullable<Date>)]
     day: Option<NaiveDate>,
     #[diesel(sql_type = Nullable<BigInt>)]
@@ -190,6 +202,8 @@ struct StatementRow {
     transfer_count: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
     amount: Option<i64>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    fee: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
     balance_after: Option<i64>,
 }
@@ -206,6 +220,7 @@ impl StatementRow {
             payment: self.payment_ref.clone(),
             transfer_count: self.transfer_count.ok_or_else(missing)?,
             amount: self.amount.map(Money::usd_micros).ok_or_else(missing)?,
+            fee: self.fee.map(Money::usd_micros),
             balance_after: self.balance_after.map(Money::usd_micros).ok_or_else(missing)?,
         }))
     }
@@ -226,6 +241,7 @@ pub(in super::super) async fn statement_fetch(
         .bind::<Nullable<Date>, _>(after.map(|key| key.day))
         .bind::<Nullable<BigInt>, _>(after.map(|key| key.sequence))
         .bind::<BigInt, _>(limit.saturating_add(1))
+        .bind::<SqlUuid, _>(LedgerAccount::PlatformFees.id())
         .load(conn)
         .await?;
     let first = rows.as_slice().first().ok_or_else(|| Error::internal("a statement without sums"))?;
@@ -235,6 +251,8 @@ pub(in super::super) async fn statement_fetch(
         opening: first.opening,
         credits: first.credits,
         charges: first.charges,
+        earned_gross: first.earned_gross,
+        earned_fee: first.earned_fee,
         closing: closing_balance.total()?,
         closing_balance,
         lines: Vec::new(),

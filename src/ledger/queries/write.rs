@@ -253,3 +253,23 @@ pub(in super::super) async fn hold_next_expiry(
     let next: Option<Option<chrono::DateTime<chrono::Utc>>> = query.select(dsl::expires_at).first(conn).await.optional()?;
     Ok(next.flatten())
 }
+
+pub(in super::super) async fn freeze_insert(tx: &mut Tx<'_>, account: AccountId, subject: &str) -> Result<()> {
+    use schema::account_freezes::dsl;
+    let row = (dsl::account_id.eq(account), dsl::subject.eq(subject));
+    diesel::insert_into(dsl::account_freezes).values(row).on_conflict_do_nothing().execute(tx).await?;
+    Ok(())
+}
+
+pub(in super::super) async fn freeze_delete(tx: &mut Tx<'_>, account: AccountId, subject: &str) -> Result<()> {
+    use schema::account_freezes::dsl;
+    let row = dsl::account_freezes.filter(dsl::account_id.eq(account)).filter(dsl::subject.eq(subject));
+    diesel::delete(row).execute(tx).await?;
+    Ok(())
+}
+
+pub(in super::super) async fn freeze_exists(tx: &mut Tx<'_>, account: AccountId) -> Result<bool> {
+    use schema::account_freezes::dsl;
+    let rows = dsl::account_freezes.filter(dsl::account_id.eq(account));
+    Ok(diesel::select(diesel::dsl::exists(rows)).get_result(tx).await?)
+}

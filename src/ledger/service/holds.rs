@@ -12,7 +12,7 @@ use super::super::{
 use super::post::{insufficient, post_locking};
 use crate::{
     base::{
-        Error, Money, Result,
+        Code, Error, Money, Result,
         id::{AccountId, HoldId, TransferId},
     },
     ctx::Ctx,
@@ -38,7 +38,7 @@ fn step(
 /// Sets money aside. Nothing may be asked for (a free machine); then too an account in debt is refused.
 ///
 /// # Errors
-/// `insufficient_funds` when the available balance is less than the amount or below zero.
+/// `insufficient_funds` when the available balance is less than the amount or below zero; `account_frozen` for a rental of a frozen account.
 pub async fn hold(tx: &mut Tx<'_>, request: HoldRequest) -> Result<Hold> {
     if request.amount.is_negative() {
         return Err(Error::internal("a hold of less than nothing"));
@@ -50,6 +50,10 @@ pub async fn hold(tx: &mut Tx<'_>, request: HoldRequest) -> Result<Hold> {
     }
     let available = LedgerAccount::Available(hold.account);
     let balances = write::ledger_account_lock(tx, &pair(hold.account)).await?;
+    if hold.rental.is_some() && hold.amount.is_zero() && write::freeze_exists(tx, hold.account).await? {
+        let detail = "A payment of this account is disputed. It can rent again when that is decided.";
+        return Err(Error::new(Code::AccountFrozen, detail));
+    }
     if request.amount.is_zero() {
         let balance = balances.iter().find(|(account, _)| *account == available).map_or(Money::ZERO, |(_, balance)| *balance);
         return if balance.is_negative() { Err(insufficient(Money::ZERO, balance)) } else { Ok(hold) };
@@ -58,6 +62,42 @@ pub async fn hold(tx: &mut Tx<'_>, request: HoldRequest) -> Result<Hold> {
     let transfer = step(&hold, TransferCode::Hold, request.transfer_id, postings, request.actor, request.business_at);
     post_locking(tx, transfer, Some(hold.id), &[]).await?;
     write::hold_fetch(tx, hold.id).await
+}
+
+/// Sets aside as much of the amount as is available, which may be nothing, and returns how much that was.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn hold_at_most(tx: &mut Tx<'_>, request: HoldRequest) -> Result<Money> {
+    write::hold_insert(tx, &request).await?;
+    hold_increase(tx, request.id, request.transfer_id, request.amount, request.business_at).await
+}
+
+/// Locks what the account has available and held until the transaction ends, and says what is available: the first step of a transaction that
+/// posts to the account more than once, so that no ledger account of the platform is locked before.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn available_lock(tx: &mut Tx<'_>, account: AccountId) -> Result<Money> {
+    let balances = write::ledger_account_lock(tx, &pair(account)).await?;
+    let available = LedgerAccount::Available(account);
+    Ok(balances.iter().find(|(other, _)| *other == available).map_or(Money::ZERO, |(_, balance)| *balance))
+}
+
+/// From now on the account may rent nothing new, for this reason. The caller holds [`available_lock`].
+///
+/// # Errors
+/// The database's own faults.
+pub async fn freeze(tx: &mut Tx<'_>, account: AccountId, subject: &str) -> Result<()> {
+    write::freeze_insert(tx, account, subject).await
+}
+
+/// Takes one reason away.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn unfreeze(tx: &mut Tx<'_>, account: AccountId, subject: &str) -> Result<()> {
+    write::freeze_delete(tx, account, subject).await
 }
 
 /// Adds up to `wanted` to an open hold, as far as the available balance goes, and returns how much that was. Repeated with the same id it

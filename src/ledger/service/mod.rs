@@ -2,10 +2,11 @@
 //! for it or not at all.
 //!
 //! Money comes in and goes out by [`post`]. A rental's money goes [`hold`] → [`hold_increase`] → [`capture`] → [`release`], and back by
-//! [`correct`]. All of them may be repeated with the same transfer id.
+//! [`correct`]; what a host has earned becomes payable by [`mature_due`]. All of them may be repeated with the same transfer id.
 
 mod correct;
 mod holds;
+mod mature;
 mod post;
 
 use crate::{
@@ -22,7 +23,11 @@ use super::{
 };
 use crate::base::Error;
 pub use correct::correct;
-pub use holds::{capture, expire_due, hold, hold_fetch, hold_increase, hold_next_expiry, hold_remaining, holds_remaining, release};
+pub use holds::{
+    available_lock, capture, expire_due, freeze, hold, hold_at_most, hold_fetch, hold_increase, hold_next_expiry, hold_remaining,
+    holds_remaining, release, unfreeze,
+};
+pub use mature::{balance_lock, mature_due, mature_next_due};
 pub use post::post;
 
 /// What the account has now. An account that never had money has nothing.

@@ -4,14 +4,16 @@ use proptest::prelude::*;
 use rigmark::benchmarks::calculator::answer::Question;
 use rigmark::benchmarks::calculator::memory::{kv_bytes, kv_copies};
 use rigmark::benchmarks::calculator::{
-    Anchor, Answer, CellAnswer, Genuine, Kind, KvFormat, MemoryFit, Priors, Reason, Setup, Surface, WeightBits, Weights, answer, decode,
-    evaluate, prefill,
+    Anchor, Answer, CellAnswer, Genuine, Kind, KvFormat, MemoryFit, Priors, Reason, Setup, Stated, Surface, WeightBits, Weights, answer,
+    ceiling, decode, evaluate, prefill,
 };
 use rigmark::benchmarks::{CellStatus, Matrix, Quantization};
 use rigmark::catalog::{Catalog, HardwareModel, Model};
 use serde_json::{Value, json};
 
 use super::{judge, reference_claim, value};
+use crate::boards::{board, change, host, run, single, with};
+use crate::support::hosts::{Cell, RunRow, cell};
 use crate::support::{TestApp, hosts};
 
 const GIB: f64 = 1_073_741_824.0;
@@ -65,13 +67,62 @@ fn cache_sizes_are_those_of_the_attention() {
 #[test]
 fn the_ceiling_of_a_mixture_is_that_of_its_active_parameters() {
     let qwen = model("qwen3-30b-a3b");
-    let routed_active = qwen.routed_params_b.unwrap() * 8.0 / 128.0;
-    let mixture = Model { fixed_read_params_b: 3.3 - routed_active, ..qwen.clone() };
+    let (routed, routed_active) = (qwen.routed_params_b.unwrap(), qwen.routed_params_b.unwrap() * 8.0 / 128.0);
+    let embedding = qwen.total_params_b - routed - qwen.fixed_read_params_b;
+    near(qwen.active_params_b, qwen.fixed_read_params_b + routed_active + embedding, 1e-3);
+    let fixed_read_params_b = 3.3 - routed_active - embedding;
+    let mixture = Model { fixed_read_params_b, total_params_b: routed + fixed_read_params_b + embedding, ..qwen.clone() };
     let part = HardwareModel { bandwidth_gb_s: Some(936.0), ..hardware("rtx-3090").clone() };
     let weights = Weights::new(&mixture, WeightBits::uniform(4.85));
     let setup = Setup { hardware: &part, gpu_count: 1, memory_gib: None, model: &mixture, weights, kv: KvFormat::FP16 };
-    assert_eq!(decode::memory_ceiling(&setup, 1, 0.0).unwrap().round(), 468.0);
-    assert!(decode::memory_ceiling(&setup, 2, 0.0).unwrap() < 2.0 * 468.0, "two requests hit more experts than one");
+    near(ceiling::step_bytes(&setup, 1, 0.0), 3.3e9 * 4.85 / 8.0, 1e-9);
+    assert_eq!(ceiling::memory_ceiling(&setup, 1, 0.0).unwrap().round(), 468.0);
+    assert!(ceiling::memory_ceiling(&setup, 2, 0.0).unwrap() < 2.0 * 468.0, "two requests hit more experts than one");
+}
+
+/// The values that the calculator is known to have right, as a client reads them. The catalog has 3.353 B active of Qwen3-30B-A3B, which its
+/// publisher cuts to 3.3: 461 of the 468.
+#[tokio::test]
+async fn known_values_are_right_over_the_route() {
+    let app = TestApp::new().await;
+    let cell = async |model: &str, hardware: &str, quantization: &str, context: u64| {
+        let body = json!({ "model": model, "hardware": hardware, "quantization": quantization, "kv_cache_dtype": "fp16",
+                           "contexts": [context], "concurrency_levels": [1] });
+        app.http.post("/api/v1/calculator/decode").json(&body).expect(200).await["cells"][0].clone()
+    };
+    let qwen = cell("Qwen/Qwen3-30B-A3B", "RTX 3090", "4.85 bits", 0).await;
+    let ceiling = qwen["ceiling_tokens_per_second"].as_f64().unwrap();
+    near(ceiling, 936.2 / (3.353 * 4.85 / 8.0), 1e-3);
+    near(ceiling, 468.0, 3.353 / 3.3 - 1.0 + 1e-3);
+    for (model, hardware, quantization, context, gib) in [
+        ("meta-llama/Llama-3.1-8B", "RTX 3090", "bf16", 8_192, "1.000"),
+        ("google/gemma-3-27b-it", "H100 SXM", "bf16", 131_072, "10.41"),
+        ("deepseek-ai/DeepSeek-V3", "H200 SXM", "fp8", 163_840, "10.72"),
+    ] {
+        let cell = cell(model, hardware, quantization, context).await;
+        let digits = gib.len() - gib.find('.').unwrap() - 1;
+        assert_eq!(format!("{:.digits$}", cell["kv_cache_gib"].as_f64().unwrap()), gib, "{model}: {cell}");
+    }
+}
+
+/// One cell has one ceiling: what a report and a check of a run allow is that times the margin for what they do not say.
+#[test]
+fn bounds_are_the_ceiling_times_their_margins() {
+    let (part, network) = (hardware("rtx-3090"), model("nemotron-cascade-2-30b-a3b"));
+    let awq = Quantization::parse("awq");
+    let published = ceiling::memory_ceiling(&reference_setup(), 1, 0.0).unwrap();
+    // 3.70 GB of 16-bit layers, 6 of 128 experts of 16.36 GB, and 0.35 B of embedding at the experts' width.
+    near(published, 936.2 / (3.70 + 16.36 * 6.0 / 128.0 + 0.352 * 4.46 / 8.0), 2e-3);
+    let repository = Stated::new(part, 1, network, "cyankiwi/Nemotron-Cascade-2-30B-A3B-AWQ-4bit", Some(&awq), Some(KvFormat::FP16));
+    near(ceiling::memory_ceiling(&repository.setup, 1, 0.0).unwrap(), published, 1e-9);
+    // The repository's size leaves no width open: only the embedding, which is not read.
+    near(repository.memory_bound(1, 0.0).unwrap(), ceiling::ROOM * 936.2 / (3.70 + 16.36 * 6.0 / 128.0), 2e-3);
+    let named = Stated::new(part, 1, network, "nemotron-cascade-2-30b-a3b", Some(&awq), None);
+    near(named.memory_bound(1, 0.0).unwrap(), published * ceiling::MARGIN_MAX, 1e-9);
+    // With one width for every weight nothing else is open.
+    let llama = model("llama-3-1-8b");
+    let dense = Stated::new(part, 1, llama, "llama-3-1-8b", Some(&Quantization::parse("bf16")), None);
+    near(dense.memory_bound(1, 0.0).unwrap(), ceiling::ROOM * 936.2 / (2.0 * llama.fixed_read_params_b), 1e-6);
 }
 
 #[test]
@@ -114,8 +165,8 @@ fn reference_matrix() -> Matrix {
     judge("reference-run.json").matrix
 }
 
-fn anchor(matrix: &Matrix) -> Anchor<'_> {
-    Anchor { run_id: "run_x".to_owned(), matrix, setup: reference_setup() }
+fn anchor(matrix: &Matrix) -> Anchor<'static> {
+    Anchor::of_run("run_x", matrix, reference_setup())
 }
 
 #[test]
@@ -225,6 +276,10 @@ fn parts() -> impl Strategy<Value = &'static HardwareModel> {
     proptest::sample::select(known)
 }
 
+fn quantizations() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(Quantization::known_slugs().collect::<Vec<_>>())
+}
+
 fn setups() -> impl Strategy<Value = Setup<'static>> {
     let models: Vec<&'static Model> = Catalog::builtin().models().iter().collect();
     let slugs: Vec<&'static str> = Quantization::known_slugs().collect();
@@ -243,7 +298,7 @@ proptest! {
         let (context, priors) = (context as f64, Priors::default());
         let total = |setup: &Setup<'_>| decode::estimate(setup, &priors, level, context).unwrap();
         prop_assert!(total(&better).value >= total(&setup).value * (1.0 - 1e-12));
-        prop_assert!(decode::ceiling(&better, level, context) >= decode::ceiling(&setup, level, context));
+        prop_assert!(ceiling::ceiling(&better, level, context) >= ceiling::ceiling(&setup, level, context));
     }
 
     #[test]
@@ -259,11 +314,27 @@ proptest! {
         let range = decode::estimate(&setup, &Priors::default(), level, context as f64).unwrap();
         prop_assert!(0.0 < range.low && range.low <= range.value && range.value <= range.high, "{range:?}");
         prop_assert!(range.high / range.low <= 2.5);
-        let ceiling = decode::ceiling(&setup, level, context as f64).unwrap();
+        let ceiling = ceiling::ceiling(&setup, level, context as f64).unwrap();
         prop_assert!(range.value <= ceiling * (1.0 + 1e-9), "{range:?} over {ceiling}");
         if let Some(rate) = prefill::estimate(&setup, context as f64) {
             prop_assert!(0.0 < rate.low && rate.low <= rate.value && rate.value <= rate.high);
         }
+    }
+
+    /// Three times a ceiling is never believed, and 85 % of the bandwidth over the fewest bytes always (evidence.md 4 C).
+    #[test]
+    fn a_margin_wrongs_nobody_and_hides_nothing(setup in setups(), slug in proptest::option::of(quantizations()), kv in any::<bool>(),
+                                                context in 0_u64..1_000_000, level in 1_u32..512) {
+        let quantization = slug.map(Quantization::parse);
+        let kv = kv.then_some(setup.kv);
+        let stated = Stated::new(setup.hardware, setup.gpu_count, setup.model, &setup.model.slug, quantization.as_ref(), kv);
+        let margin = stated.margin(level, context as f64);
+        prop_assert!((ceiling::ROOM..=ceiling::MARGIN_MAX).contains(&margin) && ceiling::MARGIN_MAX < 3.0, "{margin}");
+        let published = ceiling::ceiling(&stated.setup, level, context as f64).unwrap();
+        prop_assert!(stated.bound(level, context).unwrap() <= published * ceiling::MARGIN_MAX * (1.0 + 1e-12));
+        let least = stated.least.weights.read_bytes(decode::experts_hit(setup.model, 1.0));
+        let most = decode::bandwidth(setup.hardware, setup.gpu_count).unwrap() / least;
+        prop_assert!(stated.memory_bound(1, 0.0).unwrap() >= most * 0.85);
     }
 
     #[test]
@@ -329,6 +400,91 @@ async fn the_route_answers_from_verified_public_runs() {
     faster["hardware"] = json!("RTX 4090");
     let answer = app.http.post("/api/v1/calculator/decode").json(&faster).expect(200).await;
     assert_eq!((&answer["cells"][0]["kind"], &answer["cells"][0]["basis"]["run_id"]), (&json!("scaled"), &run["id"]));
+}
+
+/// Five accounts, one of which uploads three times, and a run that is not accepted: what the leaderboard has, cell by cell.
+#[tokio::test]
+async fn the_answer_stands_on_the_leaderboards_medians() {
+    let app = TestApp::new().await;
+    let speeds = [("ann", 100.0), ("bob", 96.0), ("cyd", 104.0), ("dee", 90.0), ("eve", 130.0)];
+    let mut runs = Vec::new();
+    for (handle, speed) in speeds {
+        let (_, machine) = host(&app, handle).await;
+        let more = [cell(0, 1, speed), cell(16_384, 1, speed * 0.8), cell(0, 8, if handle == "eve" { 100.0 } else { speed * 4.0 })];
+        runs.push(run(&app, machine, &with(more.to_vec())).await.to_string());
+        if handle == "eve" {
+            for more in 0..2 {
+                run(&app, machine, &single(131.0 + f64::from(more))).await;
+            }
+        }
+        if handle == "dee" {
+            run(&app, machine, &RunRow { visibility: "unlisted", ..single(1.0) }).await;
+            run(&app, machine, &RunRow { status: "needs_review", ..single(1.0) }).await;
+            // Other hardware, and another cache: neither has a vote.
+            run(&app, machine, &RunRow { hardware_slug: Some("rtx-4090"), ..single(400.0) }).await;
+            let fp8 = run(&app, machine, &single(300.0)).await;
+            change(&app, fp8, "kv_cache_dtype = 'fp8'").await;
+        }
+    }
+    let ask = async |body: Value| app.http.post("/api/v1/calculator/decode").json(&body).expect(200).await["cells"].clone();
+    let mut question = json!({ "model": "gpt-oss-20b", "hardware": "RTX 3090", "quantization": "MXFP4", "contexts": [0, 8_192, 16_384],
+                               "concurrency_levels": [1, 8] });
+    let cells = ask(question.clone()).await;
+    for (index, query) in [(0, "context=0&concurrency=1"), (1, "context=0&concurrency=8"), (4, "context=16k&concurrency=1")] {
+        let row = board(&app, &format!("metric=decode_at&{query}&hardware=rtx-3090&kv_cache_dtype=auto")).await.remove(0);
+        let found = &cells[index];
+        assert_eq!(found["kind"], "measured", "{found}");
+        assert_eq!(
+            (&found["tokens_per_second"], &found["low"], &found["high"], &found["basis"]["run_id"]),
+            (&row["figure"], &row["lowest"], &row["highest"], &row["run"]["id"]),
+        );
+        assert_eq!((&found["basis"]["run_count"], &found["basis"]["account_count"]), (&row["run_count"], &row["account_count"]));
+    }
+    assert_eq!((&cells[0]["tokens_per_second"], &cells[0]["low"], &cells[0]["high"]), (&json!(100.0), &json!(90.0), &json!(132.0)));
+    assert_eq!((&cells[0]["basis"]["run_count"], &cells[0]["basis"]["account_count"]), (&json!(7), &json!(5)));
+    let text = cells[0]["basis"]["text"].as_str().unwrap();
+    assert_eq!(text, format!("Median of 7 runs of 5 accounts, each account counting once: that of run {}.", runs[0]));
+    // Cell by cell: the fifth run is the fastest alone and the slowest with eight.
+    assert_eq!((&cells[1]["tokens_per_second"], &cells[1]["basis"]["run_id"]), (&json!(384.0), &json!(runs[1])));
+    let between = &cells[2];
+    assert_eq!((&between["kind"], &between["basis"]["run_count"]), (&json!("interpolated"), &json!(5)), "{between}");
+    // As far apart as runs usually are in a cell, which is more than a tenth.
+    near(between["high"].as_f64().unwrap() / between["tokens_per_second"].as_f64().unwrap(), 1.30, 0.02);
+    question["kv_cache_dtype"] = json!("fp8");
+    let cells = ask(question.clone()).await;
+    assert_eq!((&cells[0]["tokens_per_second"], &cells[0]["basis"]["run_count"]), (&json!(300.0), &json!(1)));
+    assert!(cells[0]["basis"]["text"].as_str().unwrap().starts_with("Measured by run run_"));
+    question["kv_cache_dtype"] = json!("q8_0");
+    assert_eq!(ask(question.clone()).await[0]["kind"], "estimated");
+}
+
+/// What no run has a valid figure for: one that queued tells its speed, and one over capacity says so; a valid one goes before both.
+#[tokio::test]
+async fn cells_that_are_not_ranked_are_told_where_nothing_else_is() {
+    let app = TestApp::new().await;
+    for (handle, status, speed) in [("ann", "queued", 500.0), ("bob", "queued", 400.0), ("cyd", "over_capacity", 0.0), ("dee", "", 0.0)] {
+        let (_, machine) = host(&app, handle).await;
+        let more = Cell { status, ..cell(0, 32, speed) };
+        let last = Cell { status: if handle == "ann" { "over_capacity" } else { "skipped" }, ..cell(16_384, 32, 0.0) };
+        let contexts = ["ann", "bob", "cyd", "dee"].iter().position(|other| *other == handle).unwrap() as i32;
+        // Each has one cell of its own, so that each stands for something.
+        let cells =
+            if handle == "dee" { vec![cell(1_024 * contexts, 1, 100.0)] } else { vec![cell(1_024 * contexts, 1, 100.0), more, last] };
+        run(&app, machine, &with(cells)).await;
+    }
+    let body = json!({ "model": "gpt-oss-20b", "hardware": "RTX 3090", "quantization": "MXFP4", "contexts": [0, 16_384], "concurrency_levels": [32] });
+    let cells = app.http.post("/api/v1/calculator/decode").json(&body).expect(200).await["cells"].clone();
+    assert_eq!(
+        (&cells[0]["tokens_per_second"], &cells[0]["low"], &cells[0]["high"]),
+        (&json!(400.0), &json!(400.0), &json!(500.0)),
+        "{cells}"
+    );
+    assert!(cells[0]["basis"]["text"].as_str().unwrap().contains("queued"), "{cells}");
+    assert_eq!((&cells[1]["tokens_per_second"], &cells[1]["reason"]), (&Value::Null, &json!("over_capacity_in_run")));
+    let (_, machine) = host(&app, "fay").await;
+    run(&app, machine, &with(vec![cell(0, 32, 450.0)])).await;
+    let cells = app.http.post("/api/v1/calculator/decode").json(&body).expect(200).await["cells"].clone();
+    assert_eq!((&cells[0]["tokens_per_second"], &cells[0]["low"]), (&json!(450.0), &json!(450.0)), "{cells}");
 }
 
 #[tokio::test]

@@ -113,8 +113,8 @@ fn faster(factor: f64) -> Value {
 
 #[test]
 fn a_matrix_three_times_over_its_ceiling_is_found() {
-    // 145 tok/s of the 546 that the narrowest reading of the claim allows at one request.
-    let run = judged(faster(11.3), &reference_claim());
+    // 145 tok/s of a ceiling of 201 at one request.
+    let run = judged(faster(3.0 * 201.2 / 145.0), &reference_claim());
     assert_found(&run, "decode_above_bandwidth", Severity::Suspicious);
     assert_found(&run, "itl_below_floor", Severity::Suspicious);
     let finding = run.findings.iter().find(|finding| finding.code == "decode_above_bandwidth").unwrap();
@@ -122,6 +122,35 @@ fn a_matrix_three_times_over_its_ceiling_is_found() {
     assert!(!has(&judged(faster(1.5), &reference_claim()).findings, "decode_above_bandwidth"), "what is possible is not called impossible");
     let slower_card = claiming("GTX 1060 6GB", 1, "cyankiwi/Nemotron-Cascade-2-30B-A3B-AWQ-4bit", Some("awq"));
     assert_found(&judged(value("reference-run.json"), &slower_card), "decode_above_bandwidth", Severity::Suspicious);
+}
+
+/// Without the name of a repository whose size is known, the width of the layers beside the experts is open; three times a ceiling is not.
+#[test]
+fn three_times_the_ceiling_is_found_whatever_is_left_open() {
+    let claim = Claim {
+        launch_command: reference_claim().launch_command,
+        ..claiming("RTX 3090", 1, "nvidia/Nemotron-Cascade-2-30B-A3B", Some("awq"))
+    };
+    assert_found(&judged(faster(3.0 * 201.2 / 145.0), &claim), "decode_above_bandwidth", Severity::Suspicious);
+    // An engine with every part in 4 bits does this at 85 % of the bandwidth.
+    assert!(!has(&judged(faster(460.0 / 145.0), &claim).findings, "decode_above_bandwidth"));
+}
+
+/// What the check expects is what a report is held to.
+#[tokio::test]
+async fn a_check_and_a_report_have_one_bound() {
+    let app = crate::support::TestApp::new().await;
+    let ann = crate::support::hosts::person(&app, "ann").await;
+    let report = json!({"model": "cyankiwi/Nemotron-Cascade-2-30B-A3B-AWQ-4bit", "hardware": "RTX 3090", "engine": "vLLM",
+        "quantization": "AWQ 4-bit", "kv_cache_dtype": "int4_per_token_head", "context_tokens": 0, "concurrency": 1, "rate": "total",
+        "tokens_per_second": 250.0});
+    let made = ann.http.post("/api/v1/reports").json(&report).expect(201).await;
+    let bound = made["total_ceiling_tokens_per_second"].as_f64().unwrap();
+    assert_eq!((format!("{bound:.0}"), &made["is_above_ceiling"]), ("241".to_owned(), &json!(true)));
+    let run = judged(faster(1.05 * bound / 145.0), &reference_claim());
+    let finding = run.findings.iter().find(|finding| finding.code == "decode_above_bandwidth").unwrap();
+    assert_eq!(finding.expected.as_deref(), Some(format!("at most {bound:.1} tok/s").as_str()), "{finding:?}");
+    assert!(!has(&judged(faster(0.98 * bound / 145.0), &reference_claim()).findings, "itl_below_floor"));
 }
 
 #[test]
@@ -196,7 +225,7 @@ fn telemetry_that_contradicts_the_run_is_found() {
 
 #[test]
 fn speculation_raises_the_ceiling_by_its_length() {
-    let mut document = faster(5.0);
+    let mut document = faster(3.5);
     assert!(has(&judged(document.clone(), &reference_claim()).findings, "decode_above_bandwidth"));
     for row in document["results"].as_array_mut().unwrap() {
         row["server_accept_len_effective"] = json!(2.5);

@@ -1,8 +1,16 @@
 //! Money in through Stripe, over HTTP against the Stripe double: top-ups, webhooks, the poller, and what goes wrong between us and Stripe.
 
+mod automatic;
+mod cards;
 mod checkout;
+mod disputes;
 mod faults;
+mod intake;
 mod orders;
+mod payouts;
+mod receipts;
+mod refund_faults;
+mod refunds;
 mod signature;
 mod top_ups;
 mod webhooks;
@@ -27,8 +35,12 @@ pub const WEBHOOK: &str = "/api/v1/stripe/events";
 
 /// Test mode, against this address.
 pub async fn app_at(stripe: &str) -> TestApp {
+    app_in(Mode::Test, stripe).await
+}
+
+pub async fn app_in(mode: Mode, stripe: &str) -> TestApp {
     TestApp::with(|config| {
-        config.mode = Mode::Test;
+        config.mode = mode;
         let secrets = vec![Secret::new("whsec_older".to_owned()), Secret::new(WEBHOOK_SECRET.to_owned())];
         let mut stripe = StripeConfig::new(Secret::new("sk_test_rigmark".to_owned()), secrets, Some(stripe.to_owned()));
         stripe.attempt_timeout = Duration::from_millis(700);
@@ -113,6 +125,31 @@ impl Shop {
         let request = reqwest::Client::new().post(format!("{}{path}", self.stripe.url())).bearer_auth("sk_test_other");
         let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
         serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
+    }
+
+    /// Saves a card of ada's at once; its id.
+    pub async fn save_card(&self, card: &str) -> String {
+        let form = json!({ "payment_method": card });
+        let saved = self.ada.http.post("/api/v1/payment-methods").json(&form).expect(201).await;
+        assert_eq!(saved["status"], "succeeded", "{saved}");
+        saved["payment_method"].as_str().unwrap().to_owned()
+    }
+
+    /// Ada's saved cards.
+    pub async fn cards(&self) -> Vec<Value> {
+        self.ada.http.get("/api/v1/payment-methods").expect(200).await["data"].as_array().unwrap().clone()
+    }
+
+    /// Letters that were written so far, oldest first.
+    pub async fn letters(&self) -> Vec<String> {
+        rigmark::jobs::run_due_jobs(self.app.ctx()).await.unwrap();
+        let folder = self.app.data_dir.path().join("mail");
+        let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+        // Their names are the ids of letters, which are in the order of time.
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        let texts = paths.iter().map(|path| std::fs::read_to_string(path).unwrap());
+        texts.filter(|text| text.contains("utomatic top-up")).collect()
     }
 
     /// Delivers as told; the statuses.

@@ -1,5 +1,8 @@
 //! What a customer sees of a top-up.
 
+use std::time::Duration;
+
+use rigmark::{base::secret::Secret, config::StripeConfig};
 use serde_json::{Value, json};
 
 use super::{Shop, fifty};
@@ -175,4 +178,66 @@ async fn the_sandbox_refuses_and_names_its_own_credits() {
     let problem = request.expect_problem(409, "no_payment_provider").await;
     assert!(problem["detail"].as_str().unwrap().contains("/api/v1/sandbox/credits"), "{problem}");
     app.http.post(super::WEBHOOK).json(&json!({})).expect_problem(409, "no_payment_provider").await;
+}
+
+/// Whoever never pays is not asked about for ever, and cannot pay by accident later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_top_up_that_nobody_pays_is_canceled_after_a_month() {
+    let shop = Shop::new().await;
+    let top_up = shop.top_up("k", json!({ "amount": "50.00" })).await;
+    let payment = top_up["client_secret"].as_str().unwrap().split("_secret_").next().unwrap();
+    shop.execute("UPDATE top_ups SET created_at = created_at - interval '29 days'").await;
+    shop.poll().await;
+    assert_eq!(shop.text("SELECT status FROM top_ups").await, "requires_payment_method");
+    shop.execute("UPDATE top_ups SET created_at = created_at - interval '2 days'").await;
+    shop.poll().await;
+    assert_eq!(shop.text("SELECT status || ' ' || (ask_at IS NULL) FROM top_ups").await, "canceled true");
+    assert_eq!(shop.pay(payment, "pm_card_visa").await["error"]["code"], "payment_intent_unexpected_state");
+    shop.assert_nothing_credited().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_old_top_up_that_was_paid_all_the_same_is_credited() {
+    let shop = Shop::new().await;
+    let top_up = shop.top_up("k", json!({ "amount": "50.00" })).await;
+    shop.pay(top_up["client_secret"].as_str().unwrap().split("_secret_").next().unwrap(), "pm_card_visa").await;
+    shop.execute("UPDATE top_ups SET created_at = created_at - interval '31 days'").await;
+    shop.poll().await;
+    shop.assert_credited_once("50.00").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_answer_holds_no_client_secret_and_a_repeat_has_it() {
+    let shop = Shop::new().await;
+    let top_up = shop.top_up("k", json!({ "amount": "50.00" })).await;
+    let secret = top_up["client_secret"].as_str().unwrap();
+    let kept = shop.text("SELECT response FROM idempotency_keys WHERE state = 'done'").await;
+    assert!(kept.starts_with("sealed:") && !kept.contains(secret), "{kept}");
+    let repeat = shop.ada.http.post("/api/v1/top-ups").idempotency_key("k").json(&json!({ "amount": "50.00" })).answer().await;
+    assert_eq!((repeat.status.as_u16(), repeat.header("idempotency-replayed").as_deref()), (201, Some("true")));
+    assert_eq!(repeat.json(), top_up);
+}
+
+/// Otherwise a second attempt would begin what the first is still doing.
+#[tokio::test]
+async fn asking_stripe_ends_before_the_lease_of_its_key() {
+    let config = StripeConfig::new(Secret::new("sk_test_x".to_owned()), Vec::new(), None);
+    let max = rigmark::billing::service::STRIPE_MAX;
+    // To make it, and to ask what became of it.
+    assert!(config.request_max() * 2 <= max, "{:?}", config.request_max());
+    let app = TestApp::new().await;
+    let lease = u64::try_from(app.ctx().config.tunables.idempotency_lease_seconds).unwrap();
+    assert!(max + Duration::from_secs(5) < Duration::from_secs(lease));
+}
+
+#[tokio::test]
+async fn the_tunables_are_published() {
+    let app = TestApp::new().await;
+    let answer = app.http.get("/api/v1/tunables").answer().await;
+    let body = answer.json();
+    assert_eq!((&body["top_up_min_cents"], &body["fee_basis_points"], &body["earnings_hold_days"]), (&json!(500), &json!(1000), &json!(7)));
+    assert_eq!(answer.header("cache-control").as_deref(), Some("public, max-age=300"));
+    let tag = answer.header("etag").unwrap();
+    let again = app.http.get("/api/v1/tunables").header("If-None-Match", tag).answer().await;
+    assert_eq!(again.status.as_u16(), 304);
 }

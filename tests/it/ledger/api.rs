@@ -283,6 +283,32 @@ async fn a_statement_adds_up_in_every_form() {
 }
 
 #[tokio::test]
+async fn a_hosts_statement_shows_fees_in_every_form() {
+    let app = TestApp::new().await;
+    let (renter, host) = (register(&app, "renter").await, register(&app, "host").await);
+    renter.credit("10").await;
+    rent(&app, &renter, &host).await;
+    let statement = host.http.get("/api/v1/statements").expect(200).await;
+    assert_eq!(statement["earned"], json!({ "gross": "0.37", "fee": "0.037", "net": "0.333" }));
+    let line = &statement["lines"][0];
+    assert_eq!((&line["amount"], &line["gross"], &line["fee"]), (&json!("0.333"), &json!("0.37"), &json!("0.037")));
+    let csv = host.http.get("/api/v1/statements.csv").answer().await.body;
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let records: Vec<Vec<String>> = reader.records().map(|r| r.unwrap().iter().map(str::to_owned).collect()).collect();
+    assert_eq!(
+        (&records[1][6..8], &records[1][10..]),
+        (&["0.333".to_owned(), String::new()][..], &["0.37".to_owned(), "0.037".to_owned()][..])
+    );
+    assert_eq!(records[2][10..], ["0.37", "0.037"]);
+    let html = host.http.get("/api/v1/statements.html").answer().await.body;
+    for part in ["Renters paid", "Platform’s fee", "0.037", "0.333"] {
+        assert!(html.contains(part), "{part} is missing in {html}");
+    }
+    let theirs = renter.http.get("/api/v1/statements.html").answer().await.body;
+    assert!(!theirs.contains("Renters paid"), "{theirs}");
+}
+
+#[tokio::test]
 async fn the_form_follows_accept() {
     let app = TestApp::new().await;
     let person = register(&app, "renter").await;

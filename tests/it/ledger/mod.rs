@@ -6,6 +6,7 @@ mod concurrency;
 mod corrections;
 mod enforcement;
 mod holds;
+mod maturity;
 mod period;
 mod posting;
 mod reconcile;

@@ -226,3 +226,65 @@ async fn a_late_entry_stands_on_its_own_day() {
     assert_eq!((first.closing, second.opening), (usd("12.6"), usd("12.6")));
     story.books.assert_right().await;
 }
+
+/// Of what a host earned: what renters paid, the platform's fee and the host's share, per rental and in all; payouts and what comes back are
+/// lines of their own.
+#[tokio::test]
+async fn a_hosts_statement_has_gross_fee_and_net_of_each_rental() {
+    use TransferCode::{Correction, Payout, PayoutFailed, RentalCharge};
+    let story = Story::new().await;
+    let host = story.host;
+    let (earnings, payable) = (LedgerAccount::Earnings(host), LedgerAccount::Payable(host));
+    let moved = |code, from, to, amount| TransferRequest {
+        id: TransferId::new(),
+        code,
+        postings: rigmark::ledger::model::Posting::between(from, to, amount).unwrap(),
+        payment: Some("pay_1".to_owned()),
+        actor: Actor::System,
+        business_at: at(2 * DAY),
+        ..credit(host, usd("1"))
+    };
+    let original = {
+        let filter = EntryFilter { rental: Some(story.rentals[0]), ..EntryFilter::default() };
+        service::entries(&mut story.books.connect().await, host, &filter, None, 1).await.unwrap()[0].transfer
+    };
+    let back = rigmark::ledger::model::Correction {
+        id: TransferId::new(),
+        original,
+        gross: usd("0.1"),
+        fee_basis_points: 1_000,
+        actor: Actor::System,
+        business_at: at(2 * DAY),
+    };
+    story.books.in_tx(async |tx| service::correct(tx, back).await).await.unwrap();
+    story.books.post(moved(TransferCode::EarningsMatured, earnings, payable, usd("0.45"))).await.unwrap();
+    let payout = moved(Payout, payable, LedgerAccount::StripeClearing, usd("0.4"));
+    story.books.post(payout.clone()).await.unwrap();
+    let returned = moved(PayoutFailed, LedgerAccount::StripeClearing, payable, usd("0.15"));
+    story.books.post(TransferRequest { linked: Some(payout.id), ..returned }).await.unwrap();
+
+    let mut connection = story.books.connect().await;
+    let statement = service::statement(&mut connection, host, Period::default(), None, 100).await.unwrap();
+    let lines: Vec<_> = statement.lines.iter().map(|l| (l.key.day, l.code, l.amount, l.fee, l.gross().unwrap())).collect();
+    let earned = |day, code, net, fee, gross| (day, code, micros(net), Some(micros(fee)), Some(micros(gross)));
+    assert_eq!(
+        lines,
+        [
+            earned(day(0), RentalCharge, 180_000, 20_000, 200_000),
+            earned(day(0), RentalCharge, 180_000, 20_000, 200_000),
+            earned(day(1), RentalCharge, 90_000, 10_000, 100_000),
+            earned(day(1), RentalCharge, 90_000, 10_000, 100_000),
+            earned(day(2), Correction, -90_000, -10_000, -100_000),
+            (day(2), Payout, usd("0.4").negated().unwrap(), None, None),
+            (day(2), PayoutFailed, usd("0.15"), None, None),
+        ]
+    );
+    assert_eq!((statement.earned_gross, statement.earned_fee), (usd("0.5"), usd("0.05")));
+    assert_eq!((statement.credits, statement.charges, statement.closing), (usd("0.69"), usd("0.49"), usd("0.2")));
+    let one_day = service::statement(&mut connection, host, days(1, 1), None, 1).await.unwrap();
+    assert_eq!((one_day.earned_gross, one_day.earned_fee, one_day.lines.len()), (usd("0.2"), usd("0.02"), 1));
+    // The renter's side of the same rentals shows what was paid and nothing of fees.
+    let renter = service::statement(&mut connection, story.renter, Period::default(), None, 100).await.unwrap();
+    assert_eq!((renter.earned_gross, renter.earned_fee), (usd("0"), usd("0")));
+    assert!(renter.lines.iter().all(|line| line.fee.is_none()));
+}

@@ -34,7 +34,11 @@ impl Stage {
     }
 
     pub async fn at_price(price: &str, funds: &str) -> Self {
-        let app = TestApp::new().await;
+        Self::on(TestApp::new().await, price, funds).await
+    }
+
+    /// The same on this app.
+    pub async fn on(app: TestApp, price: &str, funds: &str) -> Self {
         let (host, renter) = (person(&app, "host").await, person(&app, "renter").await);
         credit(&renter.http, funds).await;
         let engine = engine();

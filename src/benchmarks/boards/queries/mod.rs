@@ -1,6 +1,7 @@
 //! SQL of the rankings.
 
 pub mod measured;
+pub mod medians;
 
 use chrono::{DateTime, Utc};
 use diesel::{prelude::*, sql_types as sql};

@@ -1,0 +1,2 @@
+DROP TABLE account_freezes;
+DROP TABLE disputes;

@@ -1,0 +1,2 @@
+DROP INDEX ledger_accounts_earnings;
+DROP TABLE earnings_maturity;
