@@ -11,7 +11,7 @@ use crate::support::hosts::{Person, draft, machine, person};
 /// Turns direction, isolates, marks, joins nothing, tags, is a control character.
 const HIDDEN: [char; 9] = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{e0041}', '\u{7}'];
 
-/// Refused with 422 and a pointer: `METHOD path pointer`.
+/// Refused with 422, a pointer and `characters`: `METHOD path pointer`.
 const REFUSED: [&str; 40] = [
     "PATCH /api/v1/listings/{id} /description",
     "PATCH /api/v1/machines/{id} /hardware/cpu",
@@ -55,26 +55,43 @@ const REFUSED: [&str; 40] = [
     "POST /api/v1/upload-tokens /name",
 ];
 
-/// Kept by nobody (the catalog's name stands for a machine's GPU), or cleaned (the last two: `tests/it/review`).
-const OTHERS: [&str; 18] = [
-    "POST /api/v1/machines /hardware/gpu",
-    "PATCH /api/v1/machines/{id} /hardware/gpu",
-    "POST /api/v1/auth/login /password",
-    "POST /api/v1/auth/password-reset/confirm /password",
-    "POST /api/v1/auth/register /password",
-    "POST /api/v1/calculator/decode /hardware",
-    "POST /api/v1/calculator/decode /kv_cache_dtype",
-    "POST /api/v1/calculator/decode /model",
-    "POST /api/v1/calculator/decode /quantization",
-    "POST /api/v1/me/password /current_password",
-    "POST /api/v1/me/password /new_password",
-    "POST /api/v1/rentals /quote",
-    "POST /api/v1/top-ups /return_url",
-    "POST /v1/chat/completions /messages/-/role",
-    "POST /v1/chat/completions /model",
-    "POST /v1/chat/completions /messages/-/content",
-    "POST /api/v1/admin/matrix-runs/{id}/review /reason",
-    "POST /api/v1/matrix-runs/{id}/answer /text",
+/// The others, with the reason why each may hide a character.
+const OTHERS: [(&str, &[&str]); 6] = [
+    ("the catalog's name stands for it", &["POST /api/v1/machines /hardware/gpu", "PATCH /api/v1/machines/{id} /hardware/gpu"]),
+    (
+        "a secret: only its hash is kept",
+        &[
+            "POST /api/v1/auth/login /password",
+            "POST /api/v1/auth/password-reset/confirm /password",
+            "POST /api/v1/auth/register /password",
+            "POST /api/v1/me/password /current_password",
+            "POST /api/v1/me/password /new_password",
+        ],
+    ),
+    (
+        "looked up and not kept",
+        &[
+            "POST /api/v1/calculator/decode /hardware",
+            "POST /api/v1/calculator/decode /kv_cache_dtype",
+            "POST /api/v1/calculator/decode /model",
+            "POST /api/v1/calculator/decode /quantization",
+            "POST /api/v1/rentals /quote",
+        ],
+    ),
+    (
+        "an address for the caller's own browser, shown to nobody",
+        &[
+            "POST /api/v1/payment-methods /return_url",
+            "POST /api/v1/payout-account /refresh_url",
+            "POST /api/v1/payout-account /return_url",
+            "POST /api/v1/top-ups /return_url",
+        ],
+    ),
+    ("a renter's own words to the engine", &["POST /v1/chat/completions /messages/-/role", "POST /v1/chat/completions /model"]),
+    (
+        "cleaned, see tests/it/review",
+        &["POST /api/v1/admin/matrix-runs/{id}/review /reason", "POST /api/v1/matrix-runs/{id}/answer /text"],
+    ),
 ];
 
 /// Adds every text below a schema that no pattern, format or list closes.
@@ -116,9 +133,12 @@ fn every_free_text_of_every_request_is_named_here() {
             }
         }
     }
-    let named: BTreeSet<String> = REFUSED.iter().chain(&OTHERS).map(|place| (*place).to_owned()).collect();
-    let unnamed: Vec<_> = found.iter().filter(|place| !named.contains(*place)).collect();
+    let others = OTHERS.iter().flat_map(|(_, places)| *places);
+    let named: BTreeSet<String> = REFUSED.iter().chain(others).map(|place| (*place).to_owned()).collect();
+    let unnamed: Vec<_> = found.difference(&named).collect();
     assert!(unnamed.is_empty(), "refuse or clean what is hidden in them, and name them here: {unnamed:?}");
+    let gone: Vec<_> = named.difference(&found).collect();
+    assert!(gone.is_empty(), "no request has them: {gone:?}");
 }
 
 /// A body that is taken, but for the text at `place`.
@@ -164,9 +184,9 @@ async fn a_hidden_character_is_refused_wherever_a_text_is_kept() {
         let usual = if pointer == "/source_url" { "https://example.org/" } else { "RTX 3090" };
         set(&mut body, pointer, &format!("{usual}{hidden}"));
         let (status, answer) = send(&ann, method, &path.replace("{id}", &id).replace("{handle}", "troop"), body).await;
-        let pointers: BTreeSet<&str> =
-            answer["errors"].as_array().into_iter().flatten().filter_map(|fault| fault["pointer"].as_str()).collect();
-        assert_eq!((status, pointers), (422, BTreeSet::from([pointer])), "{place} with {hidden:?}: {answer}");
+        let faults: BTreeSet<(&str, &str)> =
+            answer["errors"].as_array().into_iter().flatten().filter_map(|fault| fault["pointer"].as_str().zip(fault["code"].as_str())).collect();
+        assert_eq!((status, faults), (422, BTreeSet::from([(pointer, "characters")])), "{place} with {hidden:?}: {answer}");
     }
     // Lines and letters of every script are nobody's fault.
     let plain = json!({ "description": "Zwei Zeilen,\n\teingerückt: 3090 в стойке، 机架" });

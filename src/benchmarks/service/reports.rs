@@ -240,10 +240,9 @@ fn check_texts(form: &CreateReport, faults: &mut Faults) {
         faults.add("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters."));
     }
     faults.extend(form.notes.as_deref().and_then(|notes| text::prose_fault("/notes", notes)));
+    faults.extend(form.source_url.as_deref().and_then(|text| text::label_fault("/source_url", text)));
     let is_address = |text: &str| {
-        text.len() <= URL_CHARS_MAX
-            && text::is_label(text)
-            && url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
+        text.len() <= URL_CHARS_MAX && url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
     };
     if form.source_url.as_deref().is_some_and(|text| !is_address(text)) {
         faults.add("/source_url", "invalid_value", format!("An http or https address of at most {URL_CHARS_MAX} characters."));
