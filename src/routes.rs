@@ -3,7 +3,7 @@
 use actix_web::{dev::HttpServiceFactory, web::ServiceConfig};
 use utoipa_actix_web::{OpenApiFactory, service_config::ServiceConfig as DocumentedConfig};
 
-use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web};
+use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web, webhooks};
 
 /// Where routes are mounted: in a server, or in the OpenAPI document. A server's threads do not collect the document, which costs each of
 /// them megabytes.
@@ -34,6 +34,7 @@ pub fn api(config: &mut impl Mount) {
     identity_api(config);
     ledger_api(config);
     billing_api(config);
+    webhooks_api(config);
     admin_api(config);
     web_api(config);
 }
@@ -78,6 +79,20 @@ fn identity_api(config: &mut impl Mount) {
         .service(identity::api::member_list) // GET /api/v1/organizations/{handle}/members
         .service(identity::api::member_update) // PATCH /api/v1/organizations/{handle}/members/{member}
         .service(identity::api::member_remove); // DELETE /api/v1/organizations/{handle}/members/{member}
+}
+
+/// Webhooks.
+fn webhooks_api(config: &mut impl Mount) {
+    config
+        .service(webhooks::api::webhook_endpoint_list) // GET /api/v1/webhook-endpoints
+        .service(webhooks::api::webhook_endpoint_create) // POST /api/v1/webhook-endpoints
+        .service(webhooks::api::webhook_endpoint_show) // GET /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_endpoint_update) // PATCH /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_endpoint_delete) // DELETE /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_delivery_list) // GET /api/v1/webhook-endpoints/{id}/deliveries
+        .service(webhooks::api::webhook_delivery_retry) // POST /api/v1/webhook-endpoints/{id}/deliveries/{event_id}/retry
+        .service(webhooks::api::webhook_secret_rotate) // POST /api/v1/webhook-endpoints/{id}/rotate-secret
+        .service(webhooks::api::webhook_test_send); // POST /api/v1/webhook-endpoints/{id}/test
 }
 
 /// Catalog.

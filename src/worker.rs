@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{benchmarks, billing, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
+use crate::{benchmarks, billing, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency, webhooks};
 
 pub fn registry() -> Registry {
     Registry {
@@ -24,6 +24,8 @@ pub fn registry() -> Registry {
             Arc::new(market::ListingEvidence),
             Arc::new(benchmarks::Remeasure),
             Arc::new(identity::Cleanup),
+            Arc::new(webhooks::Deliver::default()),
+            Arc::new(webhooks::ForgetEvents),
             Arc::new(idempotency::ExpireKeys),
         ],
         handlers: vec![

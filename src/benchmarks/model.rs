@@ -349,6 +349,18 @@ pub struct RunSummaryView {
     pub expires_at: DateTime<Utc>,
 }
 
+/// A run whose badge has become stale.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct StaleRun {
+    #[serde(flatten)]
+    pub run: RunSummaryView,
+    pub machine_id: Option<MachineId>,
+    /// What has changed since it was measured.
+    pub stale_reason: String,
+    /// Until then it still backs a listing.
+    pub stale_until: DateTime<Utc>,
+}
+
 /// A run beside another one, with its figure at the cell that they are compared by.
 #[derive(Debug, Clone)]
 pub struct RelatedRun {

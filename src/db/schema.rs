@@ -864,6 +864,51 @@ diesel::table! {
 }
 
 diesel::table! {
+    webhook_deliveries (endpoint_id, event_id) {
+        endpoint_id -> Uuid,
+        event_id -> Uuid,
+        status -> Text,
+        attempt -> Int4,
+        step -> Int4,
+        next_try_at -> Nullable<Timestamptz>,
+        lease_until -> Nullable<Timestamptz>,
+        status_code -> Nullable<Int4>,
+        duration_ms -> Nullable<Int4>,
+        error -> Nullable<Text>,
+        tried_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    webhook_endpoints (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        url -> Text,
+        events -> Array<Text>,
+        description -> Text,
+        is_enabled -> Bool,
+        disabled_reason -> Nullable<Text>,
+        secret_sealed -> Bytea,
+        old_secret_sealed -> Nullable<Bytea>,
+        old_secret_until -> Nullable<Timestamptz>,
+        failing_since -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    webhook_events (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        event_type -> Text,
+        body -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     workload_spans (id) {
         id -> Int4,
         model -> Text,
@@ -946,6 +991,10 @@ diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
+diesel::joinable!(webhook_deliveries -> webhook_endpoints (endpoint_id));
+diesel::joinable!(webhook_deliveries -> webhook_events (event_id));
+diesel::joinable!(webhook_endpoints -> accounts (account_id));
+diesel::joinable!(webhook_events -> accounts (account_id));
 
 diesel::allow_tables_to_appear_in_same_query!(
     account_freezes,
@@ -1007,5 +1056,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     top_ups,
     transfers,
     users,
+    webhook_deliveries,
+    webhook_endpoints,
+    webhook_events,
     workload_spans,
 );

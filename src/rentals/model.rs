@@ -209,6 +209,15 @@ pub struct RentalView {
     pub access: Access,
 }
 
+/// A rental whose renter's money lasts only for a while; sent to the renter alone.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RentalLowFunds {
+    #[serde(flatten)]
+    pub rental: RentalView,
+    /// How long the money lasts that is held and available for all of the renter's rentals.
+    pub runway_seconds: i64,
+}
+
 /// A span of billed time as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct UsageSegment {

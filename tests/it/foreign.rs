@@ -52,6 +52,15 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/organizations/{guild}/invitations", r#"{"handle": "mallory", "role": "owner"}"#, Hidden),
     ("post", "/api/v1/organizations/{guild}/invitations/{invitation}/accept", "", Hidden),
     ("delete", "/api/v1/organizations/{guild}/invitations/{invitation}", "", Hidden),
+    ("get", "/api/v1/webhook-endpoints", "", Own),
+    ("post", "/api/v1/webhook-endpoints", r#"{"url": "http://127.0.0.1:1/mine", "events": ["*"]}"#, Own),
+    ("get", "/api/v1/webhook-endpoints/{hook}", "", Hidden),
+    ("patch", "/api/v1/webhook-endpoints/{hook}", r#"{"url": "http://127.0.0.1:1/taken"}"#, Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/rotate-secret", "", Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/test", "", Hidden),
+    ("get", "/api/v1/webhook-endpoints/{hook}/deliveries", "", Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/deliveries/{hook_event}/retry", "", Hidden),
+    ("delete", "/api/v1/webhook-endpoints/{hook}", "", Hidden),
     ("post", "/api/v1/machines", r#"{"name": "mine", "hardware": {"gpu": "RTX 3090", "gpu_count": 1}}"#, Own),
     ("get", "/api/v1/machines", "", Own),
     ("get", "/api/v1/machines/{machine}", "", Hidden),
@@ -176,6 +185,9 @@ impl Owned {
         let (refund, dispute) = moved_back(&stage, &top_up).await;
         let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
         let payout = failed_payout(&stage).await;
+        let form = json!({ "url": "http://127.0.0.1:1/theirs", "events": ["*"] });
+        let hook = text(&host.http.post("/api/v1/webhook-endpoints").json(&form).expect(201).await["id"]);
+        let hook_event = text(&host.http.post(&format!("/api/v1/webhook-endpoints/{hook}/test")).expect(202).await["event_id"]);
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
@@ -187,6 +199,8 @@ impl Owned {
             card_setup.clone(),
             "pm_renters".to_owned(),
             payout.clone(),
+            hook.clone(),
+            hook_event.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -216,6 +230,8 @@ impl Owned {
             ("paid", paid),
             ("card_setup", card_setup),
             ("payout", payout),
+            ("hook_event", hook_event),
+            ("hook", hook),
             ("model", model),
             ("document", document),
         ];

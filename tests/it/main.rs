@@ -31,3 +31,4 @@ mod rentals;
 mod review;
 mod stripe;
 mod web;
+mod webhooks;

@@ -20,6 +20,7 @@ use super::{
         queries, remeasure,
         verdict::Verdict,
     },
+    announce,
     history::views,
     read,
     remeasure::{run_changed, run_link},
@@ -108,6 +109,9 @@ async fn decide(ctx: &Ctx, tx: &mut Tx<'_>, operator: &Caller, id: RunId, decisi
     };
     history::append(tx, id, Doer::operator(operator), &event, now).await?;
     tell(ctx, tx, &run, decision, reason).await?;
+    if verdict != was {
+        announce::verdict(ctx, tx, id).await?;
+    }
     run_changed(tx, id, ctx.clock.wall_now()).await
 }
 

@@ -14,6 +14,7 @@ use super::{
             BaseLine, Stated, by_document, by_engine, by_statement, known_version, learn_document, learn_statement, learn_version,
         },
     },
+    announce,
     remeasure::{run_changed, run_link},
 };
 use crate::{
@@ -165,6 +166,7 @@ async fn mark(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, changes: &[String], now: Da
         run_link(ctx, run)
     );
     identity::service::notify(ctx, tx, run.account_id, "Your run is stale", &text).await?;
+    announce::stale(ctx, tx, run, &reason, until).await?;
     history::append(tx, run.id, Doer::SYSTEM, &Event::Stale { reason: new, until }, now).await?;
     run_changed(tx, run.id, ctx.clock.wall_now()).await
 }

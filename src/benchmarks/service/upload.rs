@@ -22,6 +22,7 @@ use super::{
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
+    announce,
     copies::{self, Newcomer},
     gzip, read, sha256_hex, staleness, tool,
 };
@@ -175,6 +176,7 @@ impl Upload<'_> {
             history::append(tx, run.id, Doer::SYSTEM, &ruling, self.now).await?;
             staleness::note_document(self.ctx, tx, &run, self.now).await?;
             boards::run_changed(tx, run.id).await?;
+            announce::verdict(self.ctx, tx, run.id).await?;
         }
         Ok(is_new)
     }

@@ -1,6 +1,7 @@
 //! What can be done with rentals. Each function is one use case; those that change something run in one transaction.
 
 mod accept;
+mod announce;
 mod extend;
 mod money;
 mod settle;
@@ -81,11 +82,11 @@ pub async fn stop(ctx: &Ctx, caller: &Caller, id: RentalId) -> Result<RentalView
             let mut rental = settle::lock(tx, id).await?.ok_or_else(|| Error::not_found("rental"))?;
             // Billing ends at the receipt, unless another step has billed further while this one waited for the lock.
             let at = rental.settled_through.map_or(received_at, |settled| settled.max(received_at));
-            settle::settle(tx, &mut rental, at, &ctx.config.tunables).await?;
+            settle::settle(ctx, tx, &mut rental, at).await?;
             if rental.status()?.is_over() {
                 return Ok(());
             }
-            settle::stop(tx, &mut rental, reason, received_at, at, &ctx.config.tunables).await
+            settle::stop(ctx, tx, &mut rental, reason, received_at, at).await
         })
         .await?;
     fetch(ctx, account, id).await
@@ -166,7 +167,7 @@ async fn settle_one(ctx: &Ctx, id: RentalId, now: DateTime<Utc>) -> Result<Optio
     ctx.db
         .tx("rental_settle", async |tx| {
             let Some(mut rental) = settle::lock(tx, id).await? else { return Ok(None) };
-            settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
+            settle::settle(ctx, tx, &mut rental, now).await?;
             Ok(Some(rental))
         })
         .await

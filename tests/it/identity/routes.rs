@@ -57,6 +57,15 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/organizations/{handle}/invitations", Session),
     ("post", "/api/v1/organizations/{handle}/invitations/{id}/accept", Session),
     ("delete", "/api/v1/organizations/{handle}/invitations/{id}", Session),
+    ("get", "/api/v1/webhook-endpoints", Scope("account:read")),
+    ("post", "/api/v1/webhook-endpoints", Any),
+    ("get", "/api/v1/webhook-endpoints/{id}", Scope("account:read")),
+    ("patch", "/api/v1/webhook-endpoints/{id}", Any),
+    ("delete", "/api/v1/webhook-endpoints/{id}", Any),
+    ("post", "/api/v1/webhook-endpoints/{id}/rotate-secret", Any),
+    ("post", "/api/v1/webhook-endpoints/{id}/test", Any),
+    ("get", "/api/v1/webhook-endpoints/{id}/deliveries", Scope("account:read")),
+    ("post", "/api/v1/webhook-endpoints/{id}/deliveries/{event_id}/retry", Any),
     ("get", "/api/v1/hardware", Everybody),
     ("get", "/api/v1/hardware/resolve", Everybody),
     ("get", "/api/v1/hardware/{slug}", Everybody),
@@ -193,6 +202,7 @@ fn the_table_and_the_routes_are_the_same() {
 /// Parameters that name nothing: who is let in gets 404 or 422, and nothing is changed.
 fn concrete(path: &str) -> String {
     path.replace("{id}", "key_01h455vb4pex5vsknk084sn02q")
+        .replace("{event_id}", "msg_01h455vb4pex5vsknk084sn02q")
         .replace("{handle}", "no-such-one")
         .replace("{member}", "nobody")
         .replace("{code}", "x")
