@@ -12,7 +12,7 @@ use crate::support::hosts::{Person, draft, machine, person};
 const HIDDEN: [char; 9] = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{e0041}', '\u{7}'];
 
 /// Refused with 422, a pointer and `characters`: `METHOD path pointer`.
-const REFUSED: [&str; 40] = [
+const REFUSED: [&str; 42] = [
     "PATCH /api/v1/listings/{id} /description",
     "PATCH /api/v1/machines/{id} /hardware/cpu",
     "PATCH /api/v1/machines/{id} /hardware/driver",
@@ -20,6 +20,7 @@ const REFUSED: [&str; 40] = [
     "PATCH /api/v1/machines/{id} /name",
     "PATCH /api/v1/me /display_name",
     "PATCH /api/v1/organizations/{handle} /display_name",
+    "PATCH /api/v1/webhook-endpoints/{id} /description",
     "POST /api/v1/api-keys /name",
     "POST /api/v1/auth/register /display_name",
     "POST /api/v1/listings /description",
@@ -53,10 +54,11 @@ const REFUSED: [&str; 40] = [
     "POST /api/v1/reports /quantization",
     "POST /api/v1/reports /source_url",
     "POST /api/v1/upload-tokens /name",
+    "POST /api/v1/webhook-endpoints /description",
 ];
 
 /// The others, with the reason why each may hide a character.
-const OTHERS: [(&str, &[&str]); 6] = [
+const OTHERS: [(&str, &[&str]); 7] = [
     ("the catalog's name stands for it", &["POST /api/v1/machines /hardware/gpu", "PATCH /api/v1/machines/{id} /hardware/gpu"]),
     (
         "a secret: only its hash is kept",
@@ -87,11 +89,12 @@ const OTHERS: [(&str, &[&str]); 6] = [
             "POST /api/v1/top-ups /return_url",
         ],
     ),
-    ("a renter's own words to the engine", &["POST /v1/chat/completions /messages/-/role", "POST /v1/chat/completions /model"]),
     (
-        "cleaned, see tests/it/review",
-        &["POST /api/v1/admin/matrix-runs/{id}/review /reason", "POST /api/v1/matrix-runs/{id}/answer /text"],
+        "an address that is kept as the URL standard writes it, in ASCII",
+        &["PATCH /api/v1/webhook-endpoints/{id} /url", "POST /api/v1/webhook-endpoints /url"],
     ),
+    ("a renter's own words to the engine", &["POST /v1/chat/completions /messages/-/role", "POST /v1/chat/completions /model"]),
+    ("cleaned, see tests/it/review", &["POST /api/v1/admin/matrix-runs/{id}/review /reason", "POST /api/v1/matrix-runs/{id}/answer /text"]),
 ];
 
 /// Adds every text below a schema that no pattern, format or list closes.
@@ -149,6 +152,7 @@ fn body(place: &str, listed: &str) -> Value {
         "POST /api/v1/machines" => json!({ "name": "box", "hardware": hardware }),
         "POST /api/v1/api-keys" => json!({ "name": "key", "scopes": [] }),
         "POST /api/v1/auth/register" => json!({ "email": "eve@example.org", "password": "correct horse battery", "handle": "eve" }),
+        "POST /api/v1/webhook-endpoints" => json!({ "url": "https://example.org/hooks", "events": ["*"] }),
         "POST /api/v1/organizations" => json!({ "handle": "guild" }),
         "POST /api/v1/matrix-runs" => {
             json!({ "document": {}, "hardware": hardware, "model": { "hf_id": "org/m" }, "engine": { "name": "vllm" } })
@@ -176,16 +180,26 @@ async fn a_hidden_character_is_refused_wherever_a_text_is_kept() {
     let box_id = machine(&ann, None).await;
     let listing = draft(&ann, box_id, "1.00").await;
     ann.http.post("/api/v1/organizations").json(&json!({ "handle": "troop" })).expect(201).await;
+    let endpoint = json!({ "url": "https://example.org/hooks", "events": ["*"] });
+    let endpoint = ann.http.post("/api/v1/webhook-endpoints").json(&endpoint).expect(201).await["id"].as_str().unwrap().to_owned();
     for (index, place) in REFUSED.iter().enumerate() {
         let [method, path, pointer] = place.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
-        let id = if path.contains("listings") { listing.to_string() } else { box_id.to_string() };
+        let id = match path {
+            path if path.contains("listings") => listing.to_string(),
+            path if path.contains("webhook") => endpoint.clone(),
+            _ => box_id.to_string(),
+        };
         let hidden = HIDDEN[index % HIDDEN.len()];
         let mut body = body(&format!("{method} {path}"), &box_id.to_string());
         let usual = if pointer == "/source_url" { "https://example.org/" } else { "RTX 3090" };
         set(&mut body, pointer, &format!("{usual}{hidden}"));
         let (status, answer) = send(&ann, method, &path.replace("{id}", &id).replace("{handle}", "troop"), body).await;
-        let faults: BTreeSet<(&str, &str)> =
-            answer["errors"].as_array().into_iter().flatten().filter_map(|fault| fault["pointer"].as_str().zip(fault["code"].as_str())).collect();
+        let faults: BTreeSet<(&str, &str)> = answer["errors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|fault| fault["pointer"].as_str().zip(fault["code"].as_str()))
+            .collect();
         assert_eq!((status, faults), (422, BTreeSet::from([(pointer, "characters")])), "{place} with {hidden:?}: {answer}");
     }
     // Lines and letters of every script are nobody's fault.
