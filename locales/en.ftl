@@ -15,6 +15,7 @@ menu-runs = Matrix runs
 menu-benchmarks = Benchmarks
 menu-openapi = OpenAPI document
 menu-review = Review
+menu-reconciliation = Reconciliation
 signed-in-as = Signed in as
 sign-in = Sign in
 sign-in-lede = With the handle or e-mail address of your account.
@@ -590,6 +591,55 @@ receipt-card = Paid with
 receipt-stripe = Payment at Stripe
 receipt-refunds = Paid back
 
+## Reconciliation
+
+reconciliation-lede = The books compared with their postings, rentals with what they hold, and the books with Stripe. Every ten minutes, by itself.
+reconciliation-never = There has been none yet. The workers make one every ten minutes.
+reconciliation-latest = Latest
+reconciliation-started = Started
+reconciliation-finished = Finished
+reconciliation-ledger-accounts = Ledger accounts
+reconciliation-transfers = Transfers
+reconciliation-holds = Holds
+reconciliation-rentals = Rentals not over
+reconciliation-stripe = Money at Stripe, usd
+reconciliation-books = By the books
+reconciliation-at-stripe = By Stripe, before its fees
+reconciliation-waiting = Differences younger than a day
+reconciliation-fees = Stripe’s fees
+reconciliation-own = The platform’s own movements
+reconciliation-transactions = Balance transactions read
+reconciliation-unanswered = Stripe could not be asked this time: what was found about it before stands.
+reconciliation-none = Nothing differs
+reconciliation-none-detail = All that was compared agrees.
+reconciliation-findings = { $count ->
+    [one] 1 finding
+   *[other] { $count } findings
+}
+reconciliation-unlisted = Of each kind the first hundred are listed; { $count ->
+    [one] 1 more is counted.
+   *[other] { $count } more are counted.
+}
+reconciliation-subject = About
+reconciliation-what = What
+reconciliation-expected = Expected
+reconciliation-found = Found
+reconciliation-since = First seen
+finding-books = The ledger does not agree with its postings
+finding-rental-without-hold = A rental without an open hold
+finding-rental-without-machine = A rental whose listing is not taken
+finding-rental-without-watch = A rental whose machine is not watched for it
+finding-rental-without-span = A rental whose open span does not fit its clock
+finding-rental-not-metered = A rental that the meter has not looked at
+finding-hold-without-rental = Money held for a rental that is over or unknown
+finding-machine-without-rental = A machine taken by no rental
+finding-watch-without-rental = A machine watched for a rental that is over or unknown
+finding-span-without-rental = A span that is still billed although its rental is not active
+finding-stripe-only = Money at Stripe that is not in the books
+finding-books-only = Money in the books that is not at Stripe
+finding-amount-differs = Amounts differ between Stripe and the books
+finding-other-currency = Money at Stripe in another currency
+
 ## A statement
 
 statement-of = Statement of { $account }
@@ -625,3 +675,30 @@ statement-charge = Charge
 statement-balance = Balance
 statement-currency = usd
 statement-closing = Closing
+
+## An invoice
+
+invoice-of = Invoice { $month } of { $account }
+invoice-incomplete = The month is not over: this is what is booked so far.
+invoice = Invoice
+invoice-name = Name
+invoice-rentals = Rentals
+invoice-rental = Rental
+invoice-machine = Machine
+invoice-with = With
+invoice-rented-from = Rented from { $name } ({ $handle })
+invoice-rented-to = Rented to { $name } ({ $handle })
+invoice-started = Started
+invoice-ended = Ended
+invoice-goes-on = Goes on
+invoice-seconds = Seconds in the month
+invoice-price = Price per hour
+invoice-gross = Gross
+invoice-fee = Platform fee
+invoice-net = Host’s share
+invoice-amount = Amount
+invoice-lines = Other lines by UTC day
+invoice-stripe = Billed by Stripe
+invoice-number = Number
+invoice-tax = Tax
+invoice-tax-reason = Tax reason

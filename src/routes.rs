@@ -184,6 +184,10 @@ fn ledger_api(config: &mut impl Mount) {
 /// Top-ups.
 fn billing_api(config: &mut impl Mount) {
     config
+        .service(billing::invoices::api::invoice_show) // GET /api/v1/invoices/{month}
+        .service(billing::invoices::api::invoice_csv) // GET /api/v1/invoices/{month}/invoice.csv
+        .service(billing::invoices::api::invoice_html) // GET /api/v1/invoices/{month}/invoice.html
+        .service(billing::reconcile::api::reconciliation_show) // GET /api/v1/reconciliation
         .service(billing::disputes::api::dispute_list) // GET /api/v1/disputes
         .service(billing::disputes::api::dispute_fetch) // GET /api/v1/disputes/{id}
         .service(billing::disputes::api::dispute_evidence) // GET /api/v1/disputes/{id}/evidence
@@ -254,6 +258,7 @@ pub fn pages(config: &mut ServiceConfig) {
         .service(market::pages::run_page) // GET /{lang}/runs/{id}
         .service(benchmarks::pages::answer_page) // GET /{lang}/runs/{id}/answer
         .service(benchmarks::pages::answer_send) // POST /{lang}/runs/{id}/answer
+        .service(admin::pages::reconciliation_page) // GET /{lang}/reconciliation
         .service(admin::pages::review_queue) // GET /{lang}/review
         .service(admin::pages::review_page) // GET /{lang}/review/{id}
         .service(admin::pages::review_send) // POST /{lang}/review/{id}

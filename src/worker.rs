@@ -19,7 +19,7 @@ pub fn registry() -> Registry {
             Arc::new(billing::payouts::jobs::PayWeekly),
             Arc::new(billing::payouts::jobs::AskPayouts),
             Arc::new(ledger::jobs::ExpireHolds),
-            Arc::new(ledger::jobs::Reconcile::default()),
+            Arc::new(billing::reconcile::jobs::Reconcile),
             Arc::new(benchmarks::EngineIdentity::default()),
             Arc::new(market::ListingEvidence),
             Arc::new(benchmarks::Remeasure),

@@ -17,11 +17,15 @@ pub mod automatic;
 pub mod cards;
 pub mod customers;
 pub mod disputes;
+pub mod invoices;
 pub mod jobs;
 pub mod model;
 pub mod payouts;
 mod queries;
 pub mod receipts;
+pub mod reconcile;
 pub mod refunds;
 pub mod service;
 mod state;
+
+pub use reconcile::{FindingKind, ReconciliationView, StripeSums, latest as reconciliation_latest};

@@ -484,6 +484,28 @@ diesel::table! {
 }
 
 diesel::table! {
+    reconciliation_findings (kind, subject) {
+        kind -> Text,
+        subject -> Text,
+        expected -> Text,
+        found -> Text,
+        first_seen_at -> Timestamptz,
+        last_seen_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    reconciliations (is_latest) {
+        is_latest -> Bool,
+        leased_until -> Timestamptz,
+        stripe_read_through -> Nullable<Timestamptz>,
+        started_at -> Nullable<Timestamptz>,
+        finished_at -> Nullable<Timestamptz>,
+        result -> Nullable<Jsonb>,
+    }
+}
+
+diesel::table! {
     refresh_tokens (token_sha256) {
         token_sha256 -> Bytea,
         session_id -> Uuid,
@@ -777,6 +799,24 @@ diesel::table! {
 }
 
 diesel::table! {
+    stripe_balance_transactions (id) {
+        id -> Text,
+        kind -> Text,
+        source_id -> Nullable<Text>,
+        parent_id -> Nullable<Text>,
+        row_id -> Nullable<Text>,
+        currency -> Text,
+        amount_minor_units -> Int8,
+        fee_minor_units -> Int8,
+        net_minor_units -> Int8,
+        amount_micros -> Nullable<Int8>,
+        fee_micros -> Nullable<Int8>,
+        available_at -> Timestamptz,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     stripe_customers (id) {
         id -> Uuid,
         account_id -> Uuid,
@@ -1029,6 +1069,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     payout_accounts,
     payouts,
     postings,
+    reconciliation_findings,
+    reconciliations,
     refresh_tokens,
     refunds,
     registrations,
@@ -1049,6 +1091,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     session_cookies,
     sessions,
     sign_in_addresses,
+    stripe_balance_transactions,
     stripe_customers,
     stripe_events,
     stripe_scans,

@@ -125,6 +125,10 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
+    ("get", "/api/v1/invoices/{month}", "", Own),
+    ("get", "/api/v1/invoices/{month}/invoice.csv", "", Own),
+    ("get", "/api/v1/invoices/{month}/invoice.html", "", Own),
+    ("get", "/api/v1/reconciliation", "", Forbidden),
     ("get", "/api/v1/admin/review-queue", "", Forbidden),
     ("get", "/api/v1/admin/disputes/{dispute}/evidence", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}", "", Forbidden),
@@ -212,6 +216,7 @@ impl Owned {
             "renter@example.org".to_owned(),
         ];
         let names = vec![
+            ("month", "2026-11".to_owned()),
             ("key", text(&key["id"])),
             ("token", token),
             ("guild", "guild".to_owned()),

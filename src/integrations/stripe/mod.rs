@@ -6,6 +6,7 @@
 //! [`StripeFault::Unknown`] says so, and the caller asks with `payment_find`, `checkout_find` and the like, by the row's id in the object's metadata. Only the
 //! fields that are needed are read; a status that is not known is a fault. Neither keys nor client secrets are ever part of a message.
 
+mod balance;
 mod cards;
 mod client;
 mod connect;
@@ -16,6 +17,7 @@ mod payments;
 mod refunds;
 mod signature;
 
+pub use balance::{BalanceSpan, BalanceTransaction};
 pub use cards::{CardMark, NewSetup, NewSetupCheckout, SavedMethod, Setup};
 pub use client::{Refusal, Stripe, StripeFault};
 pub use connect::{BankPayout, ConnectedAccount, NewTransfer, OnboardingLink, StripeTransfer};

@@ -6,12 +6,15 @@ mod extend;
 mod money;
 mod settle;
 mod start;
+mod tick;
 mod view;
+
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    model::{Rental, RentalEvent, RentalView, Usage},
+    model::{Rental, RentalEvent, RentalOnStatement, RentalView, Usage},
     queries,
     state::{EndReason, Status},
 };
@@ -102,6 +105,19 @@ pub async fn usage(ctx: &Ctx, account: AccountId, id: RentalId) -> Result<Usage>
     view::usage(&mut conn, &rental).await
 }
 
+/// These rentals as a statement over `from` until before `to` names them.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn on_statement(
+    conn: &mut Conn,
+    ids: &[RentalId],
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<HashMap<RentalId, RentalOnStatement>> {
+    view::on_statement(conn, ids, from, to).await
+}
+
 /// Events of the rental after `after`, and whether more may come.
 ///
 /// # Errors
@@ -173,6 +189,15 @@ async fn settle_one(ctx: &Ctx, id: RentalId, now: DateTime<Utc>) -> Result<Optio
         .await
 }
 
+/// Bills the plain ones of a lot in one transaction. None when that fails: each is settled by itself then.
+async fn bill_plain(ctx: &Ctx, lot: &[RentalId], now: DateTime<Utc>) -> HashSet<RentalId> {
+    let billed = ctx.db.tx("rental_bill", async |tx| tick::bill_plain(tx, lot, now, &ctx.config.tunables).await).await;
+    billed.unwrap_or_else(|fault| {
+        tracing::warn!(error = ?fault, "rentals could not be billed together");
+        HashSet::new()
+    })
+}
+
 /// Brings every rental with something due up to `now`; safe to run at any time, in several processes at once.
 ///
 /// # Errors
@@ -180,6 +205,8 @@ async fn settle_one(ctx: &Ctx, id: RentalId, now: DateTime<Utc>) -> Result<Optio
 pub async fn settle_due(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
     const TICK: TimeDelta = TimeDelta::seconds(60);
     const BATCH: i64 = 500;
+    /// The platform's own ledger accounts are locked for as long as a lot takes.
+    const LOT: usize = 50;
     let mut first_fault = None;
     let mut after = None;
     loop {
@@ -189,10 +216,13 @@ pub async fn settle_due(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
         };
         let Some(last) = due.last().copied() else { break };
         after = Some(last);
-        for id in due {
-            if let Err(fault) = settle_one(ctx, id, now).await {
-                tracing::error!(rental.id = %id, error = ?fault, "a rental could not be settled");
-                first_fault.get_or_insert(fault);
+        for lot in due.chunks(LOT) {
+            let billed = bill_plain(ctx, lot, now).await;
+            for id in lot.iter().filter(|id| !billed.contains(id)) {
+                if let Err(fault) = settle_one(ctx, *id, now).await {
+                    tracing::error!(rental.id = %id, error = ?fault, "a rental could not be settled");
+                    first_fault.get_or_insert(fault);
+                }
             }
         }
     }

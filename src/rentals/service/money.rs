@@ -25,7 +25,7 @@ use crate::{
 /// While active the hold is kept ahead of use by this much …
 const HOLD_AHEAD: TimeDelta = TimeDelta::hours(1);
 /// … and renewed when less than this is left.
-const HOLD_MARGIN: TimeDelta = TimeDelta::minutes(10);
+pub(super) const HOLD_MARGIN: TimeDelta = TimeDelta::minutes(10);
 /// Runway at which the renter is warned, longest first (money.md 17).
 pub(super) const RUNWAY_WARNINGS_SECONDS: [i32; 3] = [24 * 3_600, 2 * 3_600, 15 * 60];
 
@@ -33,7 +33,7 @@ pub(super) const RUNWAY_WARNINGS_SECONDS: [i32; 3] = [24 * 3_600, 2 * 3_600, 15 
 const RUNWAY_SECONDS_MAX: i64 = 10 * 365 * 86_400;
 
 /// The id of the rental's next transfer. The counter moves in the same transaction, so a step that is repeated after a crash finds its own.
-fn next_transfer(rental: &mut Rental) -> TransferId {
+pub(super) fn next_transfer(rental: &mut Rental) -> TransferId {
     rental.transfer_sequence = rental.transfer_sequence.saturating_add(1);
     derived_id(&["rental", &rental.id.to_string(), &rental.transfer_sequence.to_string()])
 }

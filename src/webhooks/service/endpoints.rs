@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     db::{Conn, Tx},
     identity::{
-        Act, By, Caller, audit,
+        self, Act, By, Caller,
         scope::{Need, Scope},
     },
     webhooks::{
@@ -112,7 +112,11 @@ async fn note(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, action: &'static str,
     let host = url::Url::parse(&row.url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let details = json!({ "host": host, "events": row.events, "is_enabled": row.is_enabled });
     let target = row.id.to_string();
-    audit(tx, Act { by: By::Caller(caller), account_id: Some(caller.account_id), action, target, details, at: ctx.clock.wall_now() }).await
+    identity::audit(
+        tx,
+        Act { by: By::Caller(caller), account_id: Some(caller.account_id), action, target, details, at: ctx.clock.wall_now() },
+    )
+    .await
 }
 
 /// The account's endpoints, newest first.

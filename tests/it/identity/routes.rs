@@ -152,6 +152,10 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/sandbox/credits", Scope("billing:write")),
     ("get", "/api/v1/sandbox/clock", Any),
     ("post", "/api/v1/sandbox/clock", Any),
+    ("get", "/api/v1/invoices/{month}", Scope("billing:read")),
+    ("get", "/api/v1/invoices/{month}/invoice.csv", Scope("billing:read")),
+    ("get", "/api/v1/invoices/{month}/invoice.html", Scope("billing:read")),
+    ("get", "/api/v1/reconciliation", Operator),
     ("get", "/api/v1/admin/review-queue", Operator),
     ("post", "/api/v1/admin/matrix-runs/{id}/review", Operator),
     ("get", "/api/v1/admin/disputes/{id}/evidence", Operator),
@@ -206,6 +210,7 @@ fn concrete(path: &str) -> String {
         .replace("{handle}", "no-such-one")
         .replace("{member}", "nobody")
         .replace("{code}", "x")
+        .replace("{month}", "2026-11")
 }
 
 async fn status(http: &Http, method: &str, path: &str) -> (u16, String) {
