@@ -17,6 +17,7 @@ use actix_web::{
 use crate::{
     base::{Error, Result, answers::Answers, clock::Clock, offload::Offload},
     benchmarks::{self, tool},
+    billing,
     catalog::{self, Catalog},
     config::Config,
     ctx::{Ctx, Inner},
@@ -99,6 +100,7 @@ where
     if (parts.http || parts.workers) && benchmarks::service::has_runs_of_other_rules(&ctx).await? {
         tracing::warn!("Some runs were judged by other rules than this program's. Run `rigmark reverify` once.");
     }
+    billing::pro::service::check_prices(&ctx).await?;
     let server = listener.map(|listener| start_http(&ctx, listener, more)).transpose()?;
     let metrics_server = ctx.config.metrics_bind.map(|bind| start_metrics(&ctx, bind)).transpose()?;
     let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };

@@ -126,6 +126,8 @@ fn benchmarks_api(config: &mut impl Mount) {
         .service(benchmarks::tool::api::upload_token_list) // GET /api/v1/upload-tokens
         .service(benchmarks::tool::api::upload_token_create) // POST /api/v1/upload-tokens
         .service(benchmarks::tool::api::upload_token_revoke) // DELETE /api/v1/upload-tokens/{id}
+        .service(benchmarks::export::api::cells_csv) // GET /api/v1/cells.csv
+        .service(benchmarks::export::api::cells_parquet) // GET /api/v1/cells.parquet
         .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
@@ -156,7 +158,10 @@ fn market_api(config: &mut impl Mount) {
         .service(market::api::listing_pause) // POST /api/v1/listings/{id}/pause
         .service(market::api::listing_publish) // POST /api/v1/listings/{id}/publish
         .service(market::api::listing_list_own) // GET /api/v1/me/listings
-        .service(market::api::quote_create); // POST /api/v1/quotes
+        .service(market::api::quote_create) // POST /api/v1/quotes
+        .service(market::saved_searches::api::saved_search_list) // GET /api/v1/saved-searches
+        .service(market::saved_searches::api::saved_search_create) // POST /api/v1/saved-searches
+        .service(market::saved_searches::api::saved_search_delete); // DELETE /api/v1/saved-searches/{id}
 }
 
 /// Rentals.
@@ -194,6 +199,13 @@ fn billing_api(config: &mut impl Mount) {
         .service(billing::refunds::api::refund_create) // POST /api/v1/refunds
         .service(billing::refunds::api::refund_list) // GET /api/v1/refunds
         .service(billing::refunds::api::refund_fetch) // GET /api/v1/refunds/{id}
+        .service(billing::pro::api::pro_show) // GET /api/v1/pro
+        .service(billing::pro::api::pro_subscribe) // POST /api/v1/pro
+        .service(billing::pro::api::pro_cancel) // POST /api/v1/pro/cancel
+        .service(billing::pro::api::pro_plan_set) // POST /api/v1/pro/plan
+        .service(billing::pro::api::pro_portal) // POST /api/v1/pro/portal
+        .service(billing::pro::api::pro_resume) // POST /api/v1/pro/resume
+        .service(billing::pro::api::pro_seats_set) // POST /api/v1/pro/seats
         .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups

@@ -1,4 +1,4 @@
-//! Generated from the database by `make schema`; never edited by hand.
+// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
 
 diesel::table! {
     account_freezes (account_id, subject) {
@@ -167,7 +167,10 @@ diesel::table! {
 diesel::table! {
     entitlements (account_id) {
         account_id -> Uuid,
-        pro_until -> Timestamptz,
+        granted_until -> Nullable<Timestamptz>,
+        sold_until -> Nullable<Timestamptz>,
+        renews -> Bool,
+        seats -> Nullable<Int4>,
     }
 }
 
@@ -484,6 +487,53 @@ diesel::table! {
 }
 
 diesel::table! {
+    pro_invoices (invoice_id) {
+        invoice_id -> Text,
+        pro_subscription_id -> Uuid,
+        number -> Nullable<Text>,
+        reason -> Nullable<Text>,
+        paid_micros -> Int8,
+        tax_micros -> Int8,
+        taxes -> Jsonb,
+        transfer_id -> Nullable<Uuid>,
+        created_at -> Timestamptz,
+        booked_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    pro_subscriptions (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        request_key -> Nullable<Text>,
+        plan -> Text,
+        seats -> Int4,
+        means -> Text,
+        payment_method -> Nullable<Text>,
+        return_url -> Nullable<Text>,
+        status -> Text,
+        customer_id -> Nullable<Text>,
+        subscription_id -> Nullable<Text>,
+        item_id -> Nullable<Text>,
+        checkout_session_id -> Nullable<Text>,
+        is_ending -> Bool,
+        period_ends_at -> Nullable<Timestamptz>,
+        past_due_since -> Nullable<Timestamptz>,
+        paid_until -> Nullable<Timestamptz>,
+        pro_until -> Nullable<Timestamptz>,
+        renews -> Bool,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        change_count -> Int4,
+        observed_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        ended_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
     reconciliation_findings (kind, subject) {
         kind -> Text,
         subject -> Text,
@@ -771,6 +821,26 @@ diesel::table! {
 }
 
 diesel::table! {
+    saved_search_hits (search_id, listing_id) {
+        search_id -> Uuid,
+        listing_id -> Uuid,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    saved_searches (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        name -> Text,
+        query -> Text,
+        hardware_slug -> Nullable<Text>,
+        model -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     session_cookies (token_sha256) {
         token_sha256 -> Bytea,
         session_id -> Uuid,
@@ -998,6 +1068,8 @@ diesel::joinable!(payouts -> payout_accounts (payout_account_id));
 diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
+diesel::joinable!(pro_invoices -> pro_subscriptions (pro_subscription_id));
+diesel::joinable!(pro_subscriptions -> accounts (account_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
 diesel::joinable!(refunds -> accounts (account_id));
 diesel::joinable!(refunds -> top_ups (top_up_id));
@@ -1023,6 +1095,9 @@ diesel::joinable!(runs -> challenges (challenge_id));
 diesel::joinable!(runs -> hardware_models (hardware_slug));
 diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
+diesel::joinable!(saved_search_hits -> listings (listing_id));
+diesel::joinable!(saved_search_hits -> saved_searches (search_id));
+diesel::joinable!(saved_searches -> accounts (account_id));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(sign_in_addresses -> users (user_id));
@@ -1036,13 +1111,15 @@ diesel::joinable!(webhook_deliveries -> webhook_events (event_id));
 diesel::joinable!(webhook_endpoints -> accounts (account_id));
 diesel::joinable!(webhook_events -> accounts (account_id));
 
-diesel::allow_tables_to_appear_in_same_query! {
+diesel::allow_tables_to_appear_in_same_query!(
     account_freezes,
     accounts,
     api_keys,
     audit_events,
     automatic_top_ups,
     board_series,
+    boards,
+    business_clock,
     card_setups,
     challenges,
     disputes,
@@ -1050,7 +1127,9 @@ diesel::allow_tables_to_appear_in_same_query! {
     entitlements,
     hardware_models,
     holds,
+    idempotency_keys,
     invitations,
+    jobs,
     leaderboard_entries,
     ledger_accounts,
     listing_answers,
@@ -1065,14 +1144,20 @@ diesel::allow_tables_to_appear_in_same_query! {
     payout_accounts,
     payouts,
     postings,
+    pro_invoices,
+    pro_subscriptions,
+    reconciliation_findings,
+    reconciliations,
     refresh_tokens,
     refunds,
+    registrations,
     remeasure_schedules,
     remeasurements,
     rental_events,
     rental_segments,
     rentals,
     reports,
+    reverify_passes,
     run_cells,
     run_documents,
     run_events,
@@ -1080,10 +1165,15 @@ diesel::allow_tables_to_appear_in_same_query! {
     run_series,
     run_standings,
     runs,
+    saved_search_hits,
+    saved_searches,
     session_cookies,
     sessions,
     sign_in_addresses,
+    stripe_balance_transactions,
     stripe_customers,
+    stripe_events,
+    stripe_scans,
     tool_uploads,
     top_ups,
     transfers,
@@ -1092,4 +1182,4 @@ diesel::allow_tables_to_appear_in_same_query! {
     webhook_endpoints,
     webhook_events,
     workload_spans,
-}
+);

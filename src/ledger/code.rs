@@ -37,7 +37,7 @@ pub enum TransferCode {
     EarningsMatured,
     Payout,
     PayoutFailed,
-    /// A Pro subscription paid through Stripe.
+    /// A Pro subscription paid through Stripe; in the sandbox, with play money.
     ProPayment,
     /// An operator's entry.
     Adjustment,
@@ -145,7 +145,7 @@ impl TransferCode {
             Self::EarningsMatured => (&[Earnings], &[Payable]),
             Self::Payout => (&[Payable], &[StripeClearing]),
             Self::PayoutFailed => (&[StripeClearing], &[Payable]),
-            Self::ProPayment => (&[StripeClearing], &[PlatformFees]),
+            Self::ProPayment => (&[StripeClearing, Available], &[PlatformFees]),
             Self::Adjustment => (ANY, ANY),
         }
     }

@@ -85,6 +85,11 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
         Own,
     ),
     ("delete", "/api/v1/reports/{report}", "", Hidden),
+    ("get", "/api/v1/cells.csv", "", OwnFault(403)),
+    ("get", "/api/v1/cells.parquet", "", OwnFault(403)),
+    ("post", "/api/v1/saved-searches", r#"{"name": "mine", "query": {"hardware": "rtx-3090"}}"#, OwnFault(403)),
+    ("get", "/api/v1/saved-searches", "", Own),
+    ("delete", "/api/v1/saved-searches/{search}", "", Hidden),
     ("post", "/api/v1/rentals", r#"{"listing_id": "{draft}"}"#, Hidden),
     ("get", "/api/v1/rentals", "", Own),
     ("get", "/api/v1/rentals/{rental}", "", Hidden),
@@ -122,6 +127,12 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/payouts", r#"{"amount": "1.00"}"#, OwnFault(409)),
     ("get", "/api/v1/payouts", "", Own),
     ("get", "/api/v1/payouts/{payout}", "", Hidden),
+    ("post", "/api/v1/pro", r#"{"plan": "monthly"}"#, OwnFault(402)),
+    ("post", "/api/v1/pro/cancel", "", OwnFault(409)),
+    ("post", "/api/v1/pro/plan", r#"{"plan": "yearly"}"#, OwnFault(409)),
+    ("post", "/api/v1/pro/portal", r#"{"return_url": "https://example.org/"}"#, OwnFault(409)),
+    ("post", "/api/v1/pro/resume", "", OwnFault(409)),
+    ("post", "/api/v1/pro/seats", r#"{"seats": 1}"#, OwnFault(409)),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
@@ -185,6 +196,9 @@ impl Owned {
         let form = json!({ "model": "gpt-oss-20b", "hardware": "rtx-3090", "engine": "vllm", "quantization": "mxfp4", "context_tokens": 0,
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
+        hosts::give_pro(&stage.app, host).await;
+        let form = json!({ "name": "theirs", "query": { "hardware": "rtx-3090" } });
+        let search = text(&host.http.post("/api/v1/saved-searches").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
         let (refund, dispute) = moved_back(&stage, &top_up).await;
         let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
@@ -196,6 +210,7 @@ impl Owned {
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
+            search.clone(),
             top_up.clone(),
             refund.clone(),
             dispute.clone(),
@@ -238,6 +253,7 @@ impl Owned {
             ("payout", payout),
             ("hook_event", hook_event),
             ("hook", hook),
+            ("search", search),
             ("model", model),
             ("document", document),
         ];
@@ -279,6 +295,8 @@ impl Owned {
                     "payout-account",
                     "me",
                     "reports?by=@host",
+                    "saved-searches",
+                    "pro",
                 ][..],
             ),
             (

@@ -110,7 +110,7 @@ pub struct ReportListQuery {
 /// `invalid_input` with every fault; `implausible` among them says what the bound is. `rate_limited`.
 pub async fn report_create(ctx: &Ctx, caller: &Caller, form: &CreateReport) -> Result<ReportView> {
     let report = checked(caller, form)?;
-    rate_limit::charge_quietly(ctx, REPORTS, &caller.account_id.to_string()).await?;
+    rate_limit::charge_quietly(ctx, REPORTS.times(caller.rate_factor), &caller.account_id.to_string()).await?;
     let report = ctx
         .db
         .tx("report_create", async |tx| {

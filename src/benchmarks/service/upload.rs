@@ -17,7 +17,7 @@ use super::{
         history::{self, Doer, Event},
         json::Unreadable,
         matrix::{CellStatus, Matrix},
-        model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields},
+        model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields, Visibility},
         quantization::{Quantization, kv_cache_of_command},
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
@@ -31,7 +31,7 @@ use crate::{
     catalog::{Catalog, ModelMatch},
     ctx::Ctx,
     db::{Conn, JsonText, Tx},
-    identity::Caller,
+    identity::{self, Caller},
     machines::{self, model::Machine},
 };
 
@@ -96,6 +96,10 @@ pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool
         return Ok(is_ours.then_some(Taken { view, is_new: false }));
     }
     let now = ctx.business_now(&mut conn).await?;
+    if incoming.fields.visibility == Some(Visibility::Unlisted) {
+        let has = identity::service::entitlements(ctx, &mut conn, caller.account_id).await?;
+        has.require_pro("An unlisted run needs Pro; a public one does not.")?;
+    }
     let machine = fetch_machine(&mut conn, caller, &incoming.fields).await?;
     let challenge = fetch_challenge(&mut conn, caller, &incoming.fields, machine.as_ref(), now).await?;
     let bytes_seen = queries::original_seen(&mut conn, &incoming.original_sha256, None).await?;

@@ -119,7 +119,7 @@ async fn raise(tx: &mut Tx<'_>, top_up: &mut TopUp, alarm: &'static str) -> Resu
     Ok(Outcome::Alarm)
 }
 
-pub(in super::super) fn note_alarm(alarm: &'static str, subject: &str) {
+pub(in crate::billing) fn note_alarm(alarm: &'static str, subject: &str) {
     metrics::counter!("rigmark_payment_alarms_total", "alarm" => alarm).increment(1);
     tracing::error!(alarm, subject, "a payment needs an operator; nothing was credited");
 }

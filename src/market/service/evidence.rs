@@ -8,6 +8,7 @@ use super::{
         gate::{self, Engine, Facts, Rules, RunFacts, Unmet, UnmetCode, run_conditions},
         model::Listing,
         queries,
+        saved_searches::offered,
         state::{ListingState, Move},
     },
     announce, copy_machine,
@@ -113,7 +114,9 @@ async fn reassess(ctx: &Ctx, id: ListingId, now: DateTime<Utc>) -> Result<()> {
                     return Ok(());
                 }
                 queries::listing_update(tx, &listing).await?;
-                announce(ctx, tx, &listing, before.state()?).await
+                announce(ctx, tx, &listing, before.state()?).await?;
+                // Back on the market, or with another run.
+                offered(ctx, tx, &listing).await
             }
             _ => Ok(()),
         })

@@ -9,6 +9,7 @@ use super::{
         input::{CreateListing, Offer, UpdateListing},
         model::{Listing, ListingView},
         queries,
+        saved_searches::offered,
         state::{ListingState, Move},
     },
     announce, copy_machine,
@@ -101,7 +102,8 @@ pub async fn update(ctx: &Ctx, caller: &Caller, id: ListingId, form: &UpdateList
             listing.updated_at = now;
             listing.version = listing.version.saturating_add(1);
             // `available_until` bears on how long the listing is valid.
-            reassess_locked(ctx, tx, &mut listing, &rules(ctx, now)).await
+            reassess_locked(ctx, tx, &mut listing, &rules(ctx, now)).await?;
+            offered(ctx, tx, &listing).await
         })
         .await?;
     let mut conn = ctx.db.conn().await?;
@@ -169,6 +171,7 @@ async fn publish_locked(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, id: Listing
     listing.updated_at = now;
     listing.version = listing.version.saturating_add(1);
     queries::listing_update(tx, &listing).await?;
+    offered(ctx, tx, &listing).await?;
     let is_simulated = asked.engine == Engine::Reachable { is_simulated: true };
     machines::service::note_simulated(tx, machine.id, is_simulated).await?;
     machines::service::note_seen(tx, machine.id, now).await?;

@@ -144,8 +144,16 @@ fn stripe_stays_in_billing() {
         if home || layer(source.top()) == Some(4) {
             return Vec::new();
         }
-        let mut faults =
-            source.uses_of(&["stripe", "stripe_checkout", "stripe_client_core", "stripe_core", "stripe_shared", "stripe_types"]);
+        let mut faults = source.uses_of(&[
+            "stripe",
+            "stripe_billing",
+            "stripe_checkout",
+            "stripe_client_core",
+            "stripe_core",
+            "stripe_payment",
+            "stripe_shared",
+            "stripe_types",
+        ]);
         faults.extend(
             source
                 .crate_paths()

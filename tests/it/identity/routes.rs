@@ -92,6 +92,11 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/listings/{id}/pause", Scope("listings:write")),
     ("get", "/api/v1/me/listings", Scope("machines:read")),
     ("post", "/api/v1/quotes", Scope("rentals:read")),
+    ("get", "/api/v1/saved-searches", Scope("rentals:read")),
+    ("post", "/api/v1/saved-searches", Scope("rentals:write")),
+    ("delete", "/api/v1/saved-searches/{id}", Scope("rentals:write")),
+    ("get", "/api/v1/cells.csv", Scope("account:read")),
+    ("get", "/api/v1/cells.parquet", Scope("account:read")),
     ("get", "/api/bench/whoami", UploadToken),
     ("post", "/api/bench/runs", UploadToken),
     ("get", "/api/v1/upload-tokens", Scope("account:read")),
@@ -148,6 +153,13 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/payouts", Scope("billing:write")),
     ("get", "/api/v1/payouts", Scope("billing:read")),
     ("get", "/api/v1/payouts/{id}", Scope("billing:read")),
+    ("get", "/api/v1/pro", Everybody),
+    ("post", "/api/v1/pro", Scope("billing:write")),
+    ("post", "/api/v1/pro/cancel", Scope("billing:write")),
+    ("post", "/api/v1/pro/plan", Scope("billing:write")),
+    ("post", "/api/v1/pro/portal", Scope("billing:write")),
+    ("post", "/api/v1/pro/resume", Scope("billing:write")),
+    ("post", "/api/v1/pro/seats", Scope("billing:write")),
     ("post", "/api/v1/stripe/events", Everybody),
     ("post", "/api/v1/sandbox/credits", Scope("billing:write")),
     ("get", "/api/v1/sandbox/clock", Any),
@@ -230,6 +242,10 @@ fn allows(held: &str, wanted: &str) -> bool {
 async fn each_route_lets_in_exactly_whom_it_is_for() {
     let app = TestApp::new().await;
     let ann = register(&app, "ann").await;
+    // What a scope opens may need Pro beside it.
+    let give =
+        "INSERT INTO entitlements (account_id, granted_until) SELECT id, now() + interval '1 year' FROM accounts WHERE handle = 'ann'";
+    crate::support::hosts::execute(&app, give).await;
     let mut keys = BTreeMap::new();
     for scope in SCOPES {
         keys.insert(scope, app.http.with_bearer(create_key(&ann.http, &[scope]).await.0));

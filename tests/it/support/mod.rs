@@ -19,7 +19,7 @@ pub mod stripe_double;
 mod temp;
 mod wait;
 
-pub use app::TestApp;
+pub use app::{TestApp, sandbox_config};
 pub use exit::at_exit;
 pub use gone::Gone;
 pub use postgres::{Postgres, TestDatabase, postgres};
