@@ -12,7 +12,7 @@ use crate::support::hosts::{Person, draft, machine, person};
 const HIDDEN: [char; 9] = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{e0041}', '\u{7}'];
 
 /// Refused with 422, a pointer and `characters`: `METHOD path pointer`.
-const REFUSED: [&str; 42] = [
+const REFUSED: [&str; 47] = [
     "PATCH /api/v1/listings/{id} /description",
     "PATCH /api/v1/machines/{id} /hardware/cpu",
     "PATCH /api/v1/machines/{id} /hardware/driver",
@@ -53,6 +53,11 @@ const REFUSED: [&str; 42] = [
     "POST /api/v1/reports /notes",
     "POST /api/v1/reports /quantization",
     "POST /api/v1/reports /source_url",
+    "POST /api/v1/saved-searches /name",
+    "POST /api/v1/saved-searches /query/by",
+    "POST /api/v1/saved-searches /query/hardware",
+    "POST /api/v1/saved-searches /query/model",
+    "POST /api/v1/saved-searches /query/quantization",
     "POST /api/v1/upload-tokens /name",
     "POST /api/v1/webhook-endpoints /description",
 ];
@@ -86,6 +91,8 @@ const OTHERS: [(&str, &[&str]); 7] = [
             "POST /api/v1/payment-methods /return_url",
             "POST /api/v1/payout-account /refresh_url",
             "POST /api/v1/payout-account /return_url",
+            "POST /api/v1/pro /return_url",
+            "POST /api/v1/pro/portal /return_url",
             "POST /api/v1/top-ups /return_url",
         ],
     ),
@@ -153,6 +160,7 @@ fn body(place: &str, listed: &str) -> Value {
         "POST /api/v1/api-keys" => json!({ "name": "key", "scopes": [] }),
         "POST /api/v1/auth/register" => json!({ "email": "eve@example.org", "password": "correct horse battery", "handle": "eve" }),
         "POST /api/v1/webhook-endpoints" => json!({ "url": "https://example.org/hooks", "events": ["*"] }),
+        "POST /api/v1/saved-searches" => json!({ "name": "cards", "query": {} }),
         "POST /api/v1/organizations" => json!({ "handle": "guild" }),
         "POST /api/v1/matrix-runs" => {
             json!({ "document": {}, "hardware": hardware, "model": { "hf_id": "org/m" }, "engine": { "name": "vllm" } })
