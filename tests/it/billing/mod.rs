@@ -44,6 +44,7 @@ pub async fn app_at(stripe: &str) -> TestApp {
     app_in(Mode::Test, stripe).await
 }
 
+/// The same in another mode.
 pub async fn app_in(mode: Mode, stripe: &str) -> TestApp {
     TestApp::with(|config| {
         test_mode(config, stripe, None);
@@ -52,25 +53,7 @@ pub async fn app_in(mode: Mode, stripe: &str) -> TestApp {
     .await
 }
 
-/// Test mode, against this address.
-pub async fn app_at(stripe: &str) -> TestApp {
-    app_in(Mode::Test, stripe).await
-}
-
-pub async fn app_in(mode: Mode, stripe: &str) -> TestApp {
-    TestApp::with(|config| {
-        config.mode = mode;
-        let secrets = vec![Secret::new("whsec_older".to_owned()), Secret::new(WEBHOOK_SECRET.to_owned())];
-        let mut stripe = StripeConfig::new(Secret::new("sk_test_rigmark".to_owned()), secrets, Some(stripe.to_owned()));
-        stripe.attempt_timeout = Duration::from_millis(700);
-        stripe.attempts_max = 2;
-        config.stripe = Some(stripe);
-    })
-    .await
-    TestApp::with(|config| test_mode(config, stripe, None)).await
-}
-
-/// Test mode, against this address.
+/// Test mode with these prices.
 fn test_mode(config: &mut Config, stripe: &str, pro_prices: Option<ProPriceIds>) {
     config.mode = Mode::Test;
     let secrets = vec![Secret::new("whsec_older".to_owned()), Secret::new(WEBHOOK_SECRET.to_owned())];
