@@ -179,7 +179,7 @@ where
     let renderers = html::LANGUAGES.iter().fold(renderers, |all, language| all.at(language.prefix, html::error_page));
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());
-        let app = app.configure(|config| routes::api(config)).configure(routes::pages).configure(more.clone());
+        let app = app.configure(routes::api).configure(routes::pages).configure(more.clone());
         // The last wrapped is outermost.
         app.default_service(to(not_found)).wrap(from_fn(identify)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
     })

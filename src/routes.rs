@@ -260,10 +260,12 @@ pub fn pages(config: &mut ServiceConfig) {
         .service(market::pages::root) // GET /
         .service(web::html::asset) // GET /assets/{name}
         .service(openapi::openapi_show) // GET /openapi.json
+        .service(benchmarks::pages::upload_token_way) // GET /bench/token
         .service(market::pages::home) // GET /{lang}
         .service(market::pages::listing_page) // GET /{lang}/listings/{id}
         .service(market::pages::marketplace) // GET /{lang}/marketplace
         .service(benchmarks::pages::benchmarks) // GET /{lang}/benchmarks
+        .service(benchmarks::pages::upload_tokens) // GET /{lang}/upload-tokens
         .service(benchmarks::pages::runs) // GET /{lang}/runs
         .service(market::pages::run_page) // GET /{lang}/runs/{id}
         .service(benchmarks::pages::answer_page) // GET /{lang}/runs/{id}/answer

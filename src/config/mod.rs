@@ -102,7 +102,7 @@ pub struct ServeArgs {
     pub database_connections: u32,
 }
 
-/// Numbers that money.md and evidence.md mark (tunable).
+/// Limits, times, fees and tolerances that the operator of a service may change.
 #[derive(Debug, Clone, serde::Serialize, utoipa::ToSchema)]
 pub struct Tunables {
     pub quote_valid_seconds: i64,

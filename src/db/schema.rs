@@ -780,6 +780,7 @@ diesel::table! {
         stale_until -> Nullable<Timestamptz>,
         engine_version_seen -> Nullable<Text>,
         remeasurements -> Jsonb,
+        base_line -> Jsonb,
     }
 }
 
@@ -856,6 +857,14 @@ diesel::table! {
         last_used_at -> Timestamptz,
         ended_at -> Nullable<Timestamptz>,
         end_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    sign_in_addresses (user_id, address_hmac) {
+        user_id -> Uuid,
+        address_hmac -> Bytea,
+        last_used_at -> Timestamptz,
     }
 }
 
@@ -1091,6 +1100,7 @@ diesel::joinable!(saved_search_hits -> saved_searches (search_id));
 diesel::joinable!(saved_searches -> accounts (account_id));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(sign_in_addresses -> users (user_id));
 diesel::joinable!(stripe_customers -> accounts (account_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
@@ -1159,6 +1169,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     saved_searches,
     session_cookies,
     sessions,
+    sign_in_addresses,
     stripe_balance_transactions,
     stripe_customers,
     stripe_events,

@@ -324,13 +324,13 @@ type LastSigns = (Option<DateTime<Utc>>, Option<DateTime<Utc>>);
 /// Of the machine of each rental: its last sign of life, and the first failed probe since.
 pub async fn machine_signs(conn: &mut Conn, ids: &[RentalId]) -> Result<HashMap<RentalId, LastSigns>> {
     let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.uuid()).collect();
-    let rows: Vec<(RentalId, Option<DateTime<Utc>>, Option<DateTime<Utc>>)> = rentals::table
+    let rows: Vec<(RentalId, LastSigns)> = rentals::table
         .inner_join(machines::table)
         .filter(rentals::id.eq_any(ids))
-        .select((rentals::id, machines::last_seen_at, machines::probe_failed_at))
+        .select((rentals::id, (machines::last_seen_at, machines::probe_failed_at)))
         .load(conn)
         .await?;
-    Ok(rows.into_iter().map(|(id, last_seen_at, failing_since)| (id, (last_seen_at, failing_since))).collect())
+    Ok(rows.into_iter().collect())
 }
 
 #[derive(QueryableByName)]

@@ -115,8 +115,8 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/top-ups/{paid}/receipt.html", "", Hidden),
     ("post", "/api/v1/payment-methods", "{}", OwnFault(409)),
     ("get", "/api/v1/payment-methods", "", Own),
-    ("patch", "/api/v1/payment-methods/pm_renters", r#"{"is_default": true}"#, Hidden),
-    ("delete", "/api/v1/payment-methods/pm_renters", "", Hidden),
+    ("patch", "/api/v1/payment-methods/{card}", r#"{"is_default": true}"#, Hidden),
+    ("delete", "/api/v1/payment-methods/{card}", "", Hidden),
     ("get", "/api/v1/card-setups/{card_setup}", "", Hidden),
     ("get", "/api/v1/automatic-top-up", "", OwnFault(404)),
     ("put", "/api/v1/automatic-top-up", r#"{"threshold": "1.00", "amount": "50.00", "payment_method": "pm_renters"}"#, OwnFault(409)),
@@ -231,6 +231,7 @@ impl Owned {
             "renter@example.org".to_owned(),
         ];
         let names = vec![
+            ("card", "pm_renters".to_owned()),
             ("month", "2026-11".to_owned()),
             ("key", text(&key["id"])),
             ("token", token),

@@ -11,6 +11,7 @@ mod readme;
 mod routes;
 mod schema;
 mod support;
+mod texts;
 
 mod benchmarks;
 mod billing;

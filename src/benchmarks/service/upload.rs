@@ -27,7 +27,7 @@ use super::{
     gzip, read, sha256_hex, staleness, tool,
 };
 use crate::{
-    base::{Code, Error, FieldError, Result, id::RunId},
+    base::{Code, Error, FieldError, Result, id::RunId, text},
     catalog::{Catalog, ModelMatch},
     ctx::Ctx,
     db::{Conn, JsonText, Tx},
@@ -79,17 +79,13 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
     let _judge = judge().await?;
     let read = move || read_body(&body).map(|incoming| (tool::wrapped(&incoming.document), incoming));
     let (tool, incoming) = tokio::task::spawn_blocking(read).await.map_err(Error::internal)??;
-    let key = upload_key(caller, &incoming)?;
-    let taken = take_in(ctx, caller, incoming, None).await?.ok_or_else(|| Error::internal("the run is gone"))?;
-    if tool.is_some() {
-        // Taken, so that nobody else takes the tool's id of a run that anyone can read; if somebody has, the run says so (`run_replayed`).
-        ctx.db.tx("tool_upload", async |tx| tool_upload_claim(tx, caller, tool.as_ref(), &key).await).await?;
-    }
+    // The tool's id is taken with the run, so that nobody else takes the id of a run that anyone can read.
+    let taken = take_in(ctx, caller, incoming, tool.as_ref()).await?.ok_or_else(|| Error::internal("the run is gone"))?;
     Ok(taken.view)
 }
 
-/// Judges and stores what was read. `tool`: an upload of the benchmark tool, whose id is taken in the same transaction; none is returned when
-/// another upload has taken it.
+/// Judges and stores what was read. `tool`: what the benchmark tool knows the run by, which is taken in the same transaction; none is returned
+/// when the tool itself uploads and another upload has taken it.
 pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool: Option<&ToolUpload>) -> Result<Option<Taken>> {
     let key = upload_key(caller, &incoming)?;
     let mut conn = ctx.db.conn().await?;
@@ -145,7 +141,7 @@ pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool
 /// Whether the run may be stored: always, but for an upload of the tool whose id is taken.
 async fn tool_upload_claim(tx: &mut Tx<'_>, caller: &Caller, tool: Option<&ToolUpload>, upload_key: &str) -> Result<bool> {
     match tool {
-        Some(tool) => queries::tool_upload_insert(tx, caller.account_id, tool, upload_key).await,
+        Some(tool) => Ok(queries::tool_upload_insert(tx, caller.account_id, tool, upload_key).await? || !tool.is_by_tool),
         None => Ok(true),
     }
 }
@@ -268,6 +264,7 @@ fn read_body(body: &[u8]) -> Result<Incoming> {
     if fields.notes.as_deref().is_some_and(|n| n.chars().count() > NOTES_CHARS_MAX) {
         faults.push(FieldError::new("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters.")));
     }
+    faults.extend(fields.notes.as_deref().and_then(|notes| text::prose_fault("/notes", notes)));
     if fields.challenge_id.is_some() && fields.machine_id.is_none() {
         faults.push(FieldError::new("/machine_id", "missing_field", "A challenge belongs to a machine: give machine_id."));
     }

@@ -1,6 +1,7 @@
 //! Use cases, a file for each group; what other domains call stands in `accounts`.
 
 mod accounts;
+mod addresses;
 mod cookies;
 mod invitations;
 mod keys;
@@ -15,6 +16,7 @@ pub use accounts::{
     create_organization, create_user, entitlements, grant_operator, member_count, own_account, revoke_operator, set_operator, set_pro_sale,
     set_pro_until, update_own_account,
 };
+pub use addresses::{is_known_address, remember_address};
 pub(super) use cookies::of_cookie;
 pub use cookies::{TypedName, sign_in, sign_out, typed_name};
 pub use invitations::{

@@ -11,6 +11,7 @@ use crate::{
     base::{
         Code, Error, FieldError, Result,
         id::{AccountId, ListingId, SavedSearchId},
+        text,
     },
     ctx::Ctx,
     db::Tx,
@@ -36,8 +37,12 @@ const BATCH: i64 = 20;
 /// `pro_required`, `invalid_input`, `invalid_state` for one too many.
 pub async fn save(ctx: &Ctx, caller: &Caller, form: &SaveSearch) -> Result<SavedSearchView> {
     let name = form.name.trim();
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        return Err(Error::invalid("/name", "invalid", "A name has 1 to 80 characters, none of them a control character."));
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
+        return Err(Error::invalid("/name", "invalid", "A name has 1 to 80 characters."));
+    }
+    let hidden = hidden_faults(form);
+    if !hidden.is_empty() {
+        return Err(Error::invalid_fields(hidden));
     }
     let search = Search::check(&form.query.listing_query()).map_err(of_body)?;
     let row = SavedSearch {
@@ -58,6 +63,18 @@ pub async fn save(ctx: &Ctx, caller: &Caller, form: &SaveSearch) -> Result<Saved
     };
     ctx.db.tx("saved_search_create", insert).await?;
     SavedSearchView::of(&row)
+}
+
+fn hidden_faults(form: &SaveSearch) -> Vec<FieldError> {
+    let query = &form.query;
+    let texts = [
+        ("/name", Some(&form.name)),
+        ("/query/by", query.by.as_ref()),
+        ("/query/hardware", query.hardware.as_ref()),
+        ("/query/model", query.model.as_ref()),
+        ("/query/quantization", query.quantization.as_ref()),
+    ];
+    texts.into_iter().filter_map(|(pointer, given)| text::label_fault(pointer, given?)).collect()
 }
 
 /// Faults of query parameters, as faults of the body that holds them.

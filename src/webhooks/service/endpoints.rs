@@ -8,6 +8,7 @@ use crate::{
     base::{
         Code, Error, FieldError, Result,
         id::{WebhookEndpointId, WebhookEventId},
+        text,
     },
     ctx::Ctx,
     db::{Conn, Tx},
@@ -44,13 +45,10 @@ impl Terms {
         let mut faults = Vec::new();
         let parsed = target::parse(url, allow_loopback(ctx)).map_err(|fault| faults.push(fault)).ok();
         let events = check_events(events, &mut faults);
-        if description.chars().count() > DESCRIPTION_CHARS_MAX || description.chars().any(char::is_control) {
-            faults.push(FieldError::new(
-                "/description",
-                "length",
-                "A description has at most 200 characters, none of them a control character.",
-            ));
+        if description.chars().count() > DESCRIPTION_CHARS_MAX {
+            faults.push(FieldError::new("/description", "length", "A description has at most 200 characters."));
         }
+        faults.extend(text::label_fault("/description", description));
         let Some(parsed) = parsed.filter(|_| faults.is_empty()) else { return Err(Error::invalid_fields(faults)) };
         target::check_literal(&parsed, allow_loopback(ctx))?;
         Ok(Self { url: parsed.into(), events, description: description.to_owned() })

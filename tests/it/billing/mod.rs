@@ -44,6 +44,7 @@ pub async fn app_at(stripe: &str) -> TestApp {
     app_in(Mode::Test, stripe).await
 }
 
+/// The same in another mode.
 pub async fn app_in(mode: Mode, stripe: &str) -> TestApp {
     TestApp::with(|config| {
         test_mode(config, stripe, None);
