@@ -1,4 +1,4 @@
-// Generated from the database by `RIGMARK_UPDATE_SCHEMA=1 cargo test schema`; never edited by hand.
+//! Generated from the database by `make schema`; never edited by hand.
 
 diesel::table! {
     account_freezes (account_id, subject) {
