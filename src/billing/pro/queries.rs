@@ -93,6 +93,20 @@ pub async fn invoice_insert(tx: &mut Tx<'_>, row: &ProInvoiceRow) -> Result<bool
     Ok(insert.execute(&mut **tx).await? == 1)
 }
 
+/// The account's invoices that were booked from `from` on and before `to`, oldest first, at most `limit`.
+pub async fn invoices_between(
+    conn: &mut Conn,
+    account: AccountId,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<ProInvoiceRow>> {
+    let booked = pro_invoices::booked_at.ge(from).and(pro_invoices::booked_at.lt(to));
+    let rows = pro_invoices::table.inner_join(pro_subscriptions::table).filter(pro_subscriptions::account_id.eq(account));
+    let rows = rows.filter(booked).order((pro_invoices::booked_at, pro_invoices::invoice_id)).limit(limit);
+    Ok(rows.select(ProInvoiceRow::as_select()).load(conn).await?)
+}
+
 #[derive(QueryableByName)]
 struct Due {
     #[diesel(sql_type = sql_types::Uuid)]
