@@ -82,7 +82,7 @@ pub async fn pro_update(tx: &mut Tx<'_>, row: &ProSubscription) -> Result<()> {
 /// Takes a number for a change: none is used twice.
 pub async fn pro_count_change(conn: &mut Conn, id: ProSubscriptionId) -> Result<i32> {
     let update = diesel::update(pro_subscriptions::table.find(id.uuid()))
-        .set(pro_subscriptions::change_count.eq(pro_subscriptions::change_count + 1))
+        .set(pro_subscriptions::change_count.eq(diesel::dsl::sql::<sql_types::Integer>("change_count + 1")))
         .returning(pro_subscriptions::change_count);
     Ok(update.get_result(conn).await?)
 }
