@@ -5,7 +5,7 @@
 //! credits − charges; of each rental, host share + fee = gross. All to the micro-dollar.
 //!
 //! Rentals bear no tax lines: the platform bills none. What Stripe bills (Pro) comes with the tax lines that Stripe gives it, in
-//! [`model::StripeInvoiceView`]; `service::stripe_invoices` is where they are read.
+//! [`model::StripeInvoiceView`].
 
 pub mod api;
 mod document;

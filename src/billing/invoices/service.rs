@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
-
-use super::model::{InvoiceLineView, InvoiceRentalView, InvoiceView, Month, Side, StripeInvoiceView};
+use super::{
+    super::pro,
+    model::{InvoiceLineView, InvoiceRentalView, InvoiceView, Month, Side, StripeInvoiceView, TaxLineView},
+};
 use crate::{
     base::{
         Error, Money, Result,
@@ -14,6 +15,7 @@ use crate::{
     ctx::Ctx,
     db::Conn,
     identity::{self, Caller},
+    integrations::stripe::TaxLine,
     ledger::{self, TransferCode, model::RentalFold},
     rentals,
 };
@@ -72,7 +74,7 @@ pub async fn invoice(ctx: &Ctx, caller: &Caller, month_text: &str) -> Result<Inv
         closing: statement.closing,
         rentals: rental_rows(&mut conn, &folds, month).await?,
         lines: statement.lines.into_iter().filter(|line| !is_of_rental(line)).map(line).collect(),
-        stripe_invoices: stripe_invoices(&mut conn, account, month.from, month.to).await?,
+        stripe_invoices: stripe_invoices(&mut conn, account, month).await?,
     })
 }
 
@@ -109,7 +111,28 @@ async fn rental_rows(conn: &mut Conn, folds: &[RentalFold], month: Month) -> Res
         .collect()
 }
 
-/// What Stripe billed the account by invoices of its own. Nothing does so yet: Pro's paid invoices, with their tax lines, come in here.
-async fn stripe_invoices(_: &mut Conn, _: AccountId, _: DateTime<Utc>, _: DateTime<Utc>) -> Result<Vec<StripeInvoiceView>> {
-    Ok(Vec::new())
+/// What Stripe billed the account by invoices of its own: Pro.
+async fn stripe_invoices(conn: &mut Conn, account: AccountId, month: Month) -> Result<Vec<StripeInvoiceView>> {
+    let rows = pro::service::paid_invoices(conn, account, month.from, month.to, ROWS_MAX).await?;
+    rows.into_iter()
+        .map(|row| {
+            let currency = row.paid_micros.currency();
+            let taxes: Vec<TaxLine> = row.taxes.read()?;
+            let tax = |tax: TaxLine| {
+                Ok(TaxLineView {
+                    amount: Money::from_minor_units(tax.minor_units, currency)?,
+                    is_inclusive: tax.is_inclusive,
+                    rate: tax.tax_rate_id,
+                    reason: tax.reason,
+                })
+            };
+            Ok(StripeInvoiceView {
+                invoice: row.invoice_id,
+                number: row.number,
+                paid: row.paid_micros,
+                taxes: taxes.into_iter().map(tax).collect::<Result<_>>()?,
+                at: row.booked_at,
+            })
+        })
+        .collect()
 }

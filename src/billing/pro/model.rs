@@ -200,7 +200,7 @@ impl ProSubscription {
 }
 
 /// One row of `pro_invoices`.
-#[derive(Debug, Clone, Insertable)]
+#[derive(Debug, Clone, Queryable, Selectable, Insertable)]
 #[diesel(table_name = pro_invoices)]
 pub struct ProInvoiceRow {
     pub invoice_id: String,

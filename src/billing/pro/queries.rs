@@ -82,7 +82,7 @@ pub async fn pro_update(tx: &mut Tx<'_>, row: &ProSubscription) -> Result<()> {
 /// Takes a number for a change: none is used twice.
 pub async fn pro_count_change(conn: &mut Conn, id: ProSubscriptionId) -> Result<i32> {
     let update = diesel::update(pro_subscriptions::table.find(id.uuid()))
-        .set(pro_subscriptions::change_count.eq(pro_subscriptions::change_count + 1))
+        .set(pro_subscriptions::change_count.eq(diesel::dsl::sql::<sql_types::Integer>("change_count + 1")))
         .returning(pro_subscriptions::change_count);
     Ok(update.get_result(conn).await?)
 }
@@ -91,6 +91,20 @@ pub async fn pro_count_change(conn: &mut Conn, id: ProSubscriptionId) -> Result<
 pub async fn invoice_insert(tx: &mut Tx<'_>, row: &ProInvoiceRow) -> Result<bool> {
     let insert = diesel::insert_into(pro_invoices::table).values(row).on_conflict_do_nothing();
     Ok(insert.execute(&mut **tx).await? == 1)
+}
+
+/// The account's invoices that were booked from `from` on and before `to`, oldest first, at most `limit`.
+pub async fn invoices_between(
+    conn: &mut Conn,
+    account: AccountId,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<ProInvoiceRow>> {
+    let booked = pro_invoices::booked_at.ge(from).and(pro_invoices::booked_at.lt(to));
+    let rows = pro_invoices::table.inner_join(pro_subscriptions::table).filter(pro_subscriptions::account_id.eq(account));
+    let rows = rows.filter(booked).order((pro_invoices::booked_at, pro_invoices::invoice_id)).limit(limit);
+    Ok(rows.select(ProInvoiceRow::as_select()).load(conn).await?)
 }
 
 #[derive(QueryableByName)]

@@ -78,7 +78,7 @@ pub struct Subscription {
 }
 
 /// A tax of an invoice, in the smallest units of its currency.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
 pub struct TaxLine {
     pub minor_units: i64,
     /// Within the price, not on top of it.

@@ -101,7 +101,7 @@ async fn once_an_hour_at_most_and_only_below_the_threshold() {
     shop.spend(1).await;
     assert_eq!(shop.count("automatic_top_ups WHERE is_low").await, 1);
     shop.sweep().await;
-    assert_eq!((shop.tries().await, shop.available().await), (2, "59.99".to_owned()));
+    assert_eq!((shop.tries().await, shop.available().await), (2, "59.999999".to_owned()));
     shop.spend(59_000_000).await;
     for _ in 0..3 {
         shop.sweep().await;
@@ -116,7 +116,7 @@ async fn once_an_hour_at_most_and_only_below_the_threshold() {
     assert_eq!(shop.tries().await, 2);
     shop.an_hour_passes().await;
     shop.sweep().await;
-    assert_eq!((shop.tries().await, shop.available().await), (3, "50.99".to_owned()));
+    assert_eq!((shop.tries().await, shop.available().await), (3, "50.999999".to_owned()));
 }
 
 /// The balance falls in the moment in which it was found high enough: the mark is there afterwards.

@@ -300,6 +300,12 @@ async fn taxes_are_kept_as_stripe_gives_them() {
     assert_eq!(shop.subscribe("k", monthly("pm_card_visa")).await["status"], "active");
     assert_eq!(shop.text("SELECT paid_micros || ' ' || tax_micros FROM pro_invoices").await, "30000000 2700000");
     assert_eq!(shop.text("SELECT taxes->0->>'tax_rate_id' FROM pro_invoices").await, "txr_1");
+    let month = shop.text("SELECT to_char(booked_at AT TIME ZONE 'UTC', 'YYYY-MM') FROM pro_invoices").await;
+    let invoice = shop.ada.http.get(&format!("/api/v1/invoices/{month}")).expect(200).await;
+    let billed = invoice["stripe_invoices"].as_array().unwrap();
+    assert_eq!(billed.len(), 1, "{invoice}");
+    let tax = json!({ "amount": "2.70", "is_inclusive": true, "rate": "txr_1", "reason": "standard_rated" });
+    assert_eq!(billed[0]["taxes"], json!([tax]), "{invoice}");
     assert_eq!(shop.stripe.with(|world| world.all("subscription").len()), 1);
     shop.assert_paid(1, "30000000").await;
 }

@@ -13,7 +13,12 @@ pub use settle::pro_ask_due;
 pub(in crate::billing) use settle::{apply, seen_by_checkout, seen_by_invoice, seen_by_payment, seen_by_subscription};
 pub use subscribe::{Begun, pro_begin, pro_record};
 
-use super::{model::ProSubscription, queries};
+use chrono::{DateTime, Utc};
+
+use super::{
+    model::{ProInvoiceRow, ProSubscription},
+    queries,
+};
 use crate::{
     base::{Code, Error, Result, id::AccountId},
     ctx::Ctx,
@@ -23,6 +28,20 @@ use crate::{
 
 /// The most members that one subscription is for.
 const SEATS_MAX: i32 = 500;
+
+/// Invoices of Pro that the account paid from `from` on and before `to`, oldest first, at most `limit`.
+///
+/// # Errors
+/// The database's own faults.
+pub(in crate::billing) async fn paid_invoices(
+    conn: &mut Conn,
+    account: AccountId,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<ProInvoiceRow>> {
+    queries::invoices_between(conn, account, from, to, limit).await
+}
 
 fn not_for_sale() -> Error {
     Error::new(Code::NoPaymentProvider, "Pro is not for sale on this server.")
