@@ -20,6 +20,7 @@ mod db;
 mod endpoint;
 mod engines;
 mod identity;
+mod kills;
 mod ledger;
 mod machines;
 mod market;

@@ -7,7 +7,7 @@ mod disputes;
 mod faults;
 mod intake;
 mod orders;
-mod payouts;
+pub mod payouts;
 mod receipts;
 mod refund_faults;
 mod refunds;

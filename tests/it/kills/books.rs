@@ -1,0 +1,76 @@
+//! What must be true of all books whenever everything has come to rest.
+
+use std::collections::BTreeSet;
+
+use diesel::{QueryableByName, sql_query, sql_types as sql};
+use diesel_async::RunQueryDsl;
+use serde_json::Value;
+
+use super::World;
+use crate::support::renting;
+
+const MICROS_A_CENT: i64 = 10_000;
+
+/// A movement of money: what Stripe calls it, and how much.
+#[derive(QueryableByName, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Movement {
+    #[diesel(sql_type = sql::Text)]
+    id: String,
+    #[diesel(sql_type = sql::BigInt)]
+    cents: i64,
+}
+
+/// Every posting that credited a payment.
+const CREDITS: &str = "SELECT t.payment AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
+    JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.code = 'top_up' AND a.kind = 'available'";
+/// Every refund with an outcome, and every posting that settled one: both must be Stripe's refunds.
+const REFUNDS: &str = "SELECT stripe_refund_id AS id, amount_micros / 10000 AS cents FROM refunds WHERE status = 'succeeded'";
+const REFUNDS_SETTLED: &str = "SELECT t.payment AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
+    JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.code = 'refund_settled' AND a.kind = 'stripe:clearing'";
+const PAYOUTS: &str = "SELECT stripe_transfer_id AS id, (amount_micros - reversed_micros) / 10000 AS cents FROM payouts
+    WHERE stripe_transfer_id IS NOT NULL";
+/// What is still open, or needs somebody, though all the time that it may take has passed.
+const OPEN: &str = "
+SELECT 'top-up ' || id || ' is ' || status AS id, 0::bigint AS cents FROM top_ups WHERE status IN ('pending', 'processing') OR alarm IS NOT NULL
+UNION ALL SELECT 'refund ' || id || ' is ' || status, 0 FROM refunds WHERE status = 'pending' OR alarm IS NOT NULL
+UNION ALL SELECT 'payout ' || id || ' is ' || status, 0 FROM payouts WHERE status = 'pending' OR alarm IS NOT NULL
+UNION ALL SELECT 'in transit', balance_micros FROM ledger_accounts WHERE kind = 'stripe:refunds_in_transit' AND balance_micros <> 0
+UNION ALL SELECT 'frozen', 0 FROM account_freezes
+UNION ALL SELECT 'dead job ' || kind, 0 FROM jobs WHERE state = 'dead'";
+
+/// Postings sum to zero and make every balance; no hold is orphaned; what Stripe has done is what is booked, each thing once; nothing is open.
+pub(super) async fn assert_books(world: &World) {
+    renting::assert_books(&mut world.app.connect().await).await;
+    assert_eq!(movements(world, OPEN).await, []);
+    let ours = async |query: &str| movements(world, query).await;
+    let payments = at_stripe(world, "payment_intent", "id", "amount_received");
+    assert_eq!(ours(CREDITS).await, payments);
+    let refunds = at_stripe(world, "refund", "id", "amount");
+    assert_eq!(ours(REFUNDS).await, refunds);
+    assert_eq!(ours(REFUNDS_SETTLED).await, at_stripe(world, "refund", "payment_intent", "amount"));
+    let transfers = at_stripe(world, "transfer", "id", "amount");
+    assert_eq!(ours(PAYOUTS).await, transfers);
+    let sum = |movements: &[Movement]| movements.iter().map(|movement| movement.cents).sum::<i64>();
+    let clearing = "SELECT coalesce(sum(balance_micros), 0)::bigint FROM ledger_accounts WHERE kind = 'stripe:clearing'";
+    let clearing: i64 = world.text(clearing).await.parse().unwrap();
+    assert_eq!(clearing, (sum(&refunds) + sum(&transfers) - sum(&payments)) * MICROS_A_CENT);
+}
+
+async fn movements(world: &World, query: &str) -> Vec<Movement> {
+    let mut found: Vec<Movement> = sql_query(query).load(&mut world.app.connect().await).await.unwrap();
+    found.sort();
+    found
+}
+
+/// Stripe's objects that came about for a row of ours; no two of one row.
+fn at_stripe(world: &World, kind: &str, id: &str, amount: &str) -> Vec<Movement> {
+    let objects = world.stripe.with(|world| world.all(kind));
+    let of_rows: Vec<&Value> = objects.iter().filter(|object| object["metadata"]["rigmark_id"].is_string()).collect();
+    let rows: BTreeSet<&str> = of_rows.iter().map(|object| object["metadata"]["rigmark_id"].as_str().unwrap()).collect();
+    assert_eq!(rows.len(), of_rows.len(), "{kind}: two of one row");
+    let done = of_rows.into_iter().filter(|object| object["status"].as_str().is_none_or(|status| status == "succeeded"));
+    let movement = |object: &Value| Movement { id: object[id].as_str().unwrap().to_owned(), cents: object[amount].as_i64().unwrap() };
+    let mut found: Vec<Movement> = done.map(movement).collect();
+    found.sort();
+    found
+}
