@@ -21,11 +21,11 @@ struct Movement {
 }
 
 /// Every posting that credited a payment.
-const CREDITS: &str = "SELECT t.payment AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
+const CREDITS: &str = "SELECT t.payment_ref AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
     JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.code = 'top_up' AND a.kind = 'available'";
 /// Every refund with an outcome, and every posting that settled one: both must be Stripe's refunds.
 const REFUNDS: &str = "SELECT stripe_refund_id AS id, amount_micros / 10000 AS cents FROM refunds WHERE status = 'succeeded'";
-const REFUNDS_SETTLED: &str = "SELECT t.payment AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
+const REFUNDS_SETTLED: &str = "SELECT t.payment_ref AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
     JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.code = 'refund_settled' AND a.kind = 'stripe:clearing'";
 const PAYOUTS: &str = "SELECT stripe_transfer_id AS id, (amount_micros - reversed_micros) / 10000 AS cents FROM payouts
     WHERE stripe_transfer_id IS NOT NULL";
@@ -54,6 +54,14 @@ pub(super) async fn assert_books(world: &World) {
     let clearing = "SELECT coalesce(sum(balance_micros), 0)::bigint FROM ledger_accounts WHERE kind = 'stripe:clearing'";
     let clearing: i64 = world.text(clearing).await.parse().unwrap();
     assert_eq!(clearing, (sum(&refunds) + sum(&transfers) - sum(&payments)) * MICROS_A_CENT);
+}
+
+/// What Stripe has of our rows' payments, less what it gave back, took back for disputes and transferred to hosts; in cents.
+pub(super) fn at_stripe_in_all(world: &World) -> i64 {
+    let sum = |kind: &str, id: &str, amount: &str| at_stripe(world, kind, id, amount).iter().map(|movement| movement.cents).sum::<i64>();
+    let disputes = world.stripe.with(|world| world.all("dispute"));
+    let taken: i64 = disputes.iter().filter(|dispute| dispute["status"] != "won").map(|dispute| dispute["amount"].as_i64().unwrap()).sum();
+    sum("payment_intent", "id", "amount_received") - sum("refund", "id", "amount") - sum("transfer", "id", "amount") - taken
 }
 
 async fn movements(world: &World, query: &str) -> Vec<Movement> {

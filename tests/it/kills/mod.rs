@@ -6,6 +6,9 @@
 //! it does afterwards reaches anybody. A sample is killed for real (`real`).
 
 mod books;
+mod model;
+mod random;
+mod real;
 mod rental;
 mod stripe;
 

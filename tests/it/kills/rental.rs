@@ -13,12 +13,20 @@ use crate::support::{
 
 const FUNDS: &str = "20.00";
 
-struct Rental {
+pub struct Rental {
     listing: String,
     _engine: SimulatedEngine,
 }
 
 impl Rental {
+    /// Somebody's machine on the market.
+    pub async fn new(world: &mut World) -> Self {
+        let host = world.somebody().await;
+        let engine = engine();
+        let offer = published(&world.app, &host, engine.url(), PRICE, &RunRow::default()).await;
+        Self { listing: offer.listing.to_string(), _engine: engine }
+    }
+
     fn request(&self, http: &Http) -> Request {
         http.post("/api/v1/rentals").idempotency_key("the-one").json(&json!({ "listing_id": self.listing, "hours": 1 }))
     }
@@ -86,8 +94,6 @@ impl Scenario for Rental {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rental() {
     let mut world = World::new(Mode::Sandbox).await;
-    let host = world.somebody().await;
-    let engine = engine();
-    let offer = published(&world.app, &host, engine.url(), PRICE, &RunRow::default()).await;
-    prove("rental", &mut world, &Rental { listing: offer.listing.to_string(), _engine: engine }).await;
+    let rental = Rental::new(&mut world).await;
+    prove("rental", &mut world, &rental).await;
 }

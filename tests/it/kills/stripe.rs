@@ -22,7 +22,7 @@ fn post(http: &Http, path: &str, form: &Value) -> Request {
 }
 
 /// A top-up with a card, told by webhooks too, and read by the page that the payer comes back to.
-struct Card;
+pub struct Card;
 
 impl Card {
     fn request(http: &Http) -> Request {
@@ -62,7 +62,7 @@ async fn check_top_up(http: &Http, is_repeated: bool, otherwise: &str) {
 }
 
 /// A top-up by a page of Stripe's.
-struct Checkout;
+pub struct Checkout;
 
 impl Checkout {
     async fn pay(world: &World, top_up: &Value) {
@@ -109,7 +109,7 @@ impl Scenario for Checkout {
 }
 
 /// 60 of 100 dollars.
-struct Refund;
+pub struct Refund;
 
 impl Refund {
     fn request(http: &Http, top_up: &str) -> Request {
@@ -147,7 +147,7 @@ impl Scenario for Refund {
 }
 
 /// 5 of 9 dollars, to an account that is set up within the same run.
-struct Payout;
+pub struct Payout;
 
 impl Payout {
     async fn onboard(http: &Http) -> Option<()> {
@@ -216,7 +216,7 @@ impl Scenario for Payout {
 }
 
 /// 50 dollars by itself.
-struct Automatic;
+pub struct Automatic;
 
 impl Scenario for Automatic {
     type Case = ();
@@ -273,7 +273,7 @@ async fn an_automatic_top_up() {
 
 impl World {
     /// Money of the platform's at Stripe, in cents, which is no top-up of ours; nobody is told of it.
-    async fn fund(&self, cents: i64) {
+    pub async fn fund(&self, cents: i64) {
         let form = format!("amount={cents}&currency=usd&payment_method=pm_card_bypassPending&confirm=true");
         let request = reqwest::Client::new().post(format!("{}/v1/payment_intents", self.stripe.url())).bearer_auth("sk_test_other");
         let answer = request.header("content-type", "application/x-www-form-urlencoded").body(form).send().await.unwrap();
