@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use diesel::{QueryableByName, sql_query, sql_types as sql};
-use diesel_async::RunQueryDsl;
+use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use serde_json::Value;
 
 use super::World;
 use crate::support::renting;
-
-const MICROS_A_CENT: i64 = 10_000;
 
 /// A movement of money: what Stripe calls it, and how much.
 #[derive(QueryableByName, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +27,9 @@ const REFUNDS_SETTLED: &str = "SELECT t.payment_ref AS id, p.amount_micros / 100
     JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.code = 'refund_settled' AND a.kind = 'stripe:clearing'";
 const PAYOUTS: &str = "SELECT stripe_transfer_id AS id, (amount_micros - reversed_micros) / 10000 AS cents FROM payouts
     WHERE stripe_transfer_id IS NOT NULL";
+/// What Stripe has of ours by our books, as a debt. All amounts are whole cents.
+const CLEARING: &str = "SELECT 'clearing' AS id, (coalesce(sum(balance_micros), 0) / 10000)::bigint AS cents FROM ledger_accounts
+    WHERE kind = 'stripe:clearing'";
 /// What is still open, or needs somebody, though all the time that it may take has passed.
 const OPEN: &str = "
 SELECT 'top-up ' || id || ' is ' || status AS id, 0::bigint AS cents FROM top_ups WHERE status IN ('pending', 'processing') OR alarm IS NOT NULL
@@ -40,20 +41,19 @@ UNION ALL SELECT 'dead job ' || kind, 0 FROM jobs WHERE state = 'dead'";
 
 /// Postings sum to zero and make every balance; no hold is orphaned; what Stripe has done is what is booked, each thing once; nothing is open.
 pub(super) async fn assert_books(world: &World) {
-    renting::assert_books(&mut world.app.connect().await).await;
-    assert_eq!(movements(world, OPEN).await, []);
-    let ours = async |query: &str| movements(world, query).await;
+    let mut conn = world.app.connect().await;
+    renting::assert_books(&mut conn).await;
+    assert_eq!(movements(&mut conn, OPEN).await, []);
     let payments = at_stripe(world, "payment_intent", "id", "amount_received");
-    assert_eq!(ours(CREDITS).await, payments);
+    assert_eq!(movements(&mut conn, CREDITS).await, payments);
     let refunds = at_stripe(world, "refund", "id", "amount");
-    assert_eq!(ours(REFUNDS).await, refunds);
-    assert_eq!(ours(REFUNDS_SETTLED).await, at_stripe(world, "refund", "payment_intent", "amount"));
+    assert_eq!(movements(&mut conn, REFUNDS).await, refunds);
+    assert_eq!(movements(&mut conn, REFUNDS_SETTLED).await, at_stripe(world, "refund", "payment_intent", "amount"));
     let transfers = at_stripe(world, "transfer", "id", "amount");
-    assert_eq!(ours(PAYOUTS).await, transfers);
+    assert_eq!(movements(&mut conn, PAYOUTS).await, transfers);
     let sum = |movements: &[Movement]| movements.iter().map(|movement| movement.cents).sum::<i64>();
-    let clearing = "SELECT coalesce(sum(balance_micros), 0)::bigint FROM ledger_accounts WHERE kind = 'stripe:clearing'";
-    let clearing: i64 = world.text(clearing).await.parse().unwrap();
-    assert_eq!(clearing, (sum(&refunds) + sum(&transfers) - sum(&payments)) * MICROS_A_CENT);
+    let clearing = Movement { id: "clearing".to_owned(), cents: sum(&refunds) + sum(&transfers) - sum(&payments) };
+    assert_eq!(movements(&mut conn, CLEARING).await, [clearing]);
 }
 
 /// What Stripe has of our rows' payments, less what it gave back, took back for disputes and transferred to hosts; in cents.
@@ -64,8 +64,8 @@ pub(super) fn at_stripe_in_all(world: &World) -> i64 {
     sum("payment_intent", "id", "amount_received") - sum("refund", "id", "amount") - sum("transfer", "id", "amount") - taken
 }
 
-async fn movements(world: &World, query: &str) -> Vec<Movement> {
-    let mut found: Vec<Movement> = sql_query(query).load(&mut world.app.connect().await).await.unwrap();
+async fn movements(conn: &mut AsyncPgConnection, query: &str) -> Vec<Movement> {
+    let mut found: Vec<Movement> = sql_query(query).load(conn).await.unwrap();
     found.sort();
     found
 }

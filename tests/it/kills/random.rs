@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::model::{Dispute, FEE_DIVISOR, Model};
 use super::{WEBHOOK, WEBHOOK_SECRET, World, text};
-use crate::support::hosts::{Person, account_id};
+use crate::support::hosts::{Person, account_id, execute};
 use crate::support::renting::micros;
 use crate::support::stripe_double::signature;
 
@@ -70,6 +70,7 @@ fn money(micros: i64) -> Money {
 impl Fair {
     async fn new() -> Self {
         let mut world = World::new(Mode::Test).await;
+        world.start_without_wires().await;
         world.fund(50_000_000).await;
         let mut people = Vec::new();
         for _ in 0..MEMBERS {
@@ -106,16 +107,30 @@ impl Fair {
             340..580 => self.tick(turn).await,
             580..720 => self.release(turn).await,
             720..800 => self.give_back(turn).await,
-            800..830 => drop(service::mature_due(self.world.app.ctx(), self.now).await.unwrap()),
+            800..830 => self.mature(member).await,
             830..890 => self.top_up(turn, member).await,
             890..940 => self.refund(turn, member).await,
             940..975 => self.pay_out(turn, member).await,
-            975..988 => self.dispute(turn, member).await,
+            975..983 => self.dispute(turn, member).await,
             _ => self.decide(turn).await,
         }
         if turn.is_alone {
             self.assert_member(member).await;
         }
+    }
+
+    /// A hold that is open; sometimes any.
+    fn a_hold(&self, turn: &mut Turn) -> Option<usize> {
+        let model = self.model.borrow();
+        let open: Vec<usize> = (0..model.holds.len()).filter(|at| model.holds[*at].is_open).collect();
+        if turn.random.random_bool(0.1) { turn.pick(model.holds.len()) } else { turn.pick(open.len()).map(|at| open[at]) }
+    }
+
+    /// What is a week old becomes payable.
+    async fn mature(&self, member: usize) {
+        let due = format!("UPDATE earnings_maturity SET due_at = now() - interval '1 year' WHERE account_id = '{}'", self.account(member).uuid());
+        execute(&self.world.app, &due).await;
+        service::mature_due(self.world.app.ctx(), self.now).await.unwrap();
     }
 
     async fn credit(&self, turn: &mut Turn, member: usize) {
@@ -175,7 +190,7 @@ impl Fair {
     }
 
     async fn increase(&self, turn: &mut Turn) {
-        let Some(at) = turn.pick(self.model.borrow().holds.len()) else { return };
+        let Some(at) = self.a_hold(turn) else { return };
         let (hold, id, wanted) = (self.model.borrow().holds[at], TransferId::new(), turn.cents(1_000));
         let foretold = wanted.min(self.model.borrow().members[hold.renter].available.max(0));
         let increase = async || {
@@ -195,7 +210,7 @@ impl Fair {
     }
 
     async fn tick(&self, turn: &mut Turn) {
-        let Some(at) = turn.pick(self.model.borrow().holds.len()) else { return };
+        let Some(at) = self.a_hold(turn) else { return };
         let (hold, id, gross) = (self.model.borrow().holds[at], TransferId::new(), turn.cents(1_000));
         let days = turn.random.random_range(0..15);
         let charge = Charge::in_all(money(gross), BASIS_POINTS).unwrap();
@@ -216,7 +231,7 @@ impl Fair {
     }
 
     async fn release(&self, turn: &mut Turn) {
-        let Some(at) = turn.pick(self.model.borrow().holds.len()) else { return };
+        let Some(at) = self.a_hold(turn) else { return };
         let (hold, times) = (self.model.borrow().holds[at], turn.times());
         for _ in 0..times {
             let id = TransferId::new();
