@@ -19,11 +19,13 @@ struct Movement {
 }
 
 /// Every posting that credited a payment.
-const CREDITS: &str = "SELECT t.payment_ref AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
+const CREDITS: &str =
+    "SELECT t.payment_ref AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
     JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.code = 'top_up' AND a.kind = 'available'";
 /// Every refund with an outcome, and every posting that settled one: both must be Stripe's refunds.
 const REFUNDS: &str = "SELECT stripe_refund_id AS id, amount_micros / 10000 AS cents FROM refunds WHERE status = 'succeeded'";
-const REFUNDS_SETTLED: &str = "SELECT t.payment_ref AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
+const REFUNDS_SETTLED: &str =
+    "SELECT t.payment_ref AS id, p.amount_micros / 10000 AS cents FROM transfers t JOIN postings p ON p.transfer_id = t.id
     JOIN ledger_accounts a ON a.id = p.ledger_account_id WHERE t.code = 'refund_settled' AND a.kind = 'stripe:clearing'";
 const PAYOUTS: &str = "SELECT stripe_transfer_id AS id, (amount_micros - reversed_micros) / 10000 AS cents FROM payouts
     WHERE stripe_transfer_id IS NOT NULL";

@@ -128,7 +128,8 @@ impl Fair {
 
     /// What is a week old becomes payable.
     async fn mature(&self, member: usize) {
-        let due = format!("UPDATE earnings_maturity SET due_at = now() - interval '1 year' WHERE account_id = '{}'", self.account(member).uuid());
+        let due =
+            format!("UPDATE earnings_maturity SET due_at = now() - interval '1 year' WHERE account_id = '{}'", self.account(member).uuid());
         execute(&self.world.app, &due).await;
         service::mature_due(self.world.app.ctx(), self.now).await.unwrap();
     }
@@ -212,9 +213,9 @@ impl Fair {
     async fn tick(&self, turn: &mut Turn) {
         let Some(at) = self.a_hold(turn) else { return };
         let (hold, id, gross) = (self.model.borrow().holds[at], TransferId::new(), turn.cents(1_000));
-        let days = turn.random.random_range(0..15);
         let charge = Charge::in_all(money(gross), BASIS_POINTS).unwrap();
-        let business_at = self.now - TimeDelta::days(days);
+        // Old enough to be paid out.
+        let business_at = self.now - TimeDelta::days(8);
         let capture = Capture { hold: hold.id, transfer_id: id, charge, host: self.account(hold.host), business_at };
         let work = async || self.world.app.ctx().db.tx("test", async |tx| service::capture(tx, capture).await).await;
         let charged = work().await;
@@ -320,7 +321,11 @@ impl Fair {
     }
 
     async fn pay_out(&self, turn: &mut Turn, member: usize) {
-        let form = if turn.random.random_bool(0.5) { json!({}) } else { json!({ "amount": money(turn.cents(1_000).max(100 * CENT)).to_string() }) };
+        let form = if turn.random.random_bool(0.5) {
+            json!({})
+        } else {
+            json!({ "amount": money(turn.cents(1_000).max(100 * CENT)).to_string() })
+        };
         let answer = self.request(turn, member, "/api/v1/payouts", &form).await;
         self.note("payout", answer.is_some());
         if let Some(payout) = answer {

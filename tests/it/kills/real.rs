@@ -30,7 +30,7 @@ impl World {
 
     /// As [`World::run`]. The program's clock is the real one, so no time may have passed in this world before.
     async fn run_for_real<S: Scenario>(&mut self, scenario: &S, cut: Option<Cut>) -> (Counts, bool) {
-        assert_eq!(self.passed_seconds, 0);
+        assert_eq!(self.passed_seconds.get(), 0);
         let who = self.somebody().await;
         let case = scenario.prepare(self, &who).await;
         let wires = Wires::start(self.app.database.url(), &self.stripe.url()).await;

@@ -10,14 +10,14 @@ use crate::support::{
     http::{Http, Request},
 };
 
-const TOP_UPS: &str = "/api/v1/top-ups";
+pub const TOP_UPS: &str = "/api/v1/top-ups";
 
-async fn available(http: &Http) -> Value {
+pub async fn available(http: &Http) -> Value {
     http.get("/api/v1/balance").expect(200).await["available"].clone()
 }
 
 /// Requests carry this key; they are their account's.
-fn post(http: &Http, path: &str, form: &Value) -> Request {
+pub fn post(http: &Http, path: &str, form: &Value) -> Request {
     http.post(path).idempotency_key("the-one").json(form)
 }
 
@@ -25,7 +25,7 @@ fn post(http: &Http, path: &str, form: &Value) -> Request {
 pub struct Card;
 
 impl Card {
-    fn request(http: &Http) -> Request {
+    pub fn request(http: &Http) -> Request {
         post(http, TOP_UPS, &json!({ "amount": "50.00", "payment_method": "pm_card_visa" }))
     }
 }
@@ -72,7 +72,7 @@ impl Checkout {
         world.stripe.control("POST", &format!("checkout/{session}"), &json!({ "card": "4242424242424242" })).unwrap();
     }
 
-    fn request(http: &Http) -> Request {
+    pub fn request(http: &Http) -> Request {
         post(http, TOP_UPS, &json!({ "amount": "50.00", "return_url": "https://example.org/paid" }))
     }
 }
@@ -112,7 +112,7 @@ impl Scenario for Checkout {
 pub struct Refund;
 
 impl Refund {
-    fn request(http: &Http, top_up: &str) -> Request {
+    pub fn request(http: &Http, top_up: &str) -> Request {
         post(http, "/api/v1/refunds", &json!({ "top_up_id": top_up, "amount": "60.00" }))
     }
 }
@@ -150,21 +150,22 @@ impl Scenario for Refund {
 pub struct Payout;
 
 impl Payout {
-    async fn onboard(http: &Http) -> Option<()> {
+    pub async fn onboard(http: &Http) -> Option<()> {
         let form = json!({ "return_url": "https://example.org/back" });
         http.post("/api/v1/payout-account").json(&form).try_answer().await.filter(|answer| answer.status == 201).map(drop)
     }
 
     /// The host tells Stripe all it wants to know.
-    async fn complete(world: &World, host: &str) {
-        let account = format!("SELECT coalesce((SELECT stripe_account_id FROM payout_accounts WHERE account_id = '{host}' AND is_current), '')");
+    pub async fn complete(world: &World, host: &str) {
+        let account =
+            format!("SELECT coalesce((SELECT stripe_account_id FROM payout_accounts WHERE account_id = '{host}' AND is_current), '')");
         let account = world.text(&account).await;
         if !account.is_empty() {
             world.stripe.control("POST", &format!("accounts/{account}"), &json!({ "outcome": "complete" })).unwrap();
         }
     }
 
-    fn request(http: &Http) -> Request {
+    pub fn request(http: &Http) -> Request {
         post(http, "/api/v1/payouts", &json!({ "amount": "5.00" }))
     }
 }
