@@ -28,7 +28,7 @@ test: ## everything the tests need, formatting, all tests
 	@if $(CARGO) fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "test: this toolchain has no rustfmt; formatting is not checked"; fi
 	$(CARGO) test --locked
 
-bench: ## how fast it is, as ratios to peers; ONLY=document,search,run,rent,cached,size,memory,measure for a part
+bench: ## how fast it is, as ratios to peers; ONLY=document,money,search,run,rent,cached,size,memory,measure for a part
 	@scripts/setup.sh run
 	@test "$(ONLY)" = measure || ONLY="$(ONLY)" $(CARGO) bench --locked --bench serve
 	@test -n "$(ONLY)" || $(CARGO) bench --locked --bench calculator

@@ -15,6 +15,7 @@ menu-runs = Matrix runs
 menu-benchmarks = Benchmarks
 menu-openapi = OpenAPI document
 menu-review = Review
+menu-reconciliation = Reconciliation
 signed-in-as = Signed in as
 sign-in = Sign in
 sign-in-lede = With the handle or e-mail address of your account.
@@ -296,6 +297,7 @@ event-remeasured = Re-measured: the server’s own measurement agrees
 event-disputed = Re-measured: the server’s own measurement disagrees, the badge is withdrawn
 event-dispute-ended = The dispute is over: a later measurement agrees
 event-sent-to-review = Re-measured twice and disagreed: a person has to look
+event-base-line = First heard of since: a change from now on makes the run stale
 event-stale-until = Stale; backs a listing until { $until }
 event-other-run = The run that was measured
 answer = Answer
@@ -374,6 +376,7 @@ method-prefill = A prompt that the engine has not seen is sent alone. The rate i
 method-ttft = Time to first token: from sending a request to its first token. In decode cells the prompt is in the engine’s cache; a prefill row shows the cold one.
 method-queued = The engine could not run all requests of the cell at once. Its total is what the engine gave; it is never a headline.
 method-over-capacity = The requests of the cell need more KV cache than the engine has. It was not run.
+methods-upload = The benchmark tool sends its result here by itself with an <a href="{ $path }">upload token</a>.
 levels-lede = How strong the evidence of a run is, weakest first. A listing needs a fresh run of its own machine.
 verdicts = Verdict
 verdicts-lede = A document is checked by { $count } checks of rules <b>{ $version }</b>. What a check finds counts at most as much as stands beside it.
@@ -381,7 +384,7 @@ verdicts-repeat = When the rules change, all runs are judged again. Everything a
 weight-reject = Rejects
 weight-reject-means = The run is rejected. It has no badge and backs no listing.
 weight-relation = Rejects known versions
-weight-relation-means = Documents of versions that are known to keep the relation (0.4.16 and later, by their word or by their shape) are rejected; older and newer ones are looked at by a person.
+weight-relation-means = Documents of versions that are known to keep the relation (0.4.16 and later, by their word or by their shape) are rejected; older and newer ones are looked at by a person, and a newer one is rejected too where most of its cells keep the relation and a few do not.
 weight-review = Sends to review
 weight-review-means = A person looks at the run and accepts or rejects it, with a public reason.
 weight-note = Note
@@ -409,7 +412,7 @@ runs-lede = Every uploaded benchmark document with its verdict.
 runs-all = All public runs
 runs-that-fit = Runs that fit
 runs-none = No run yet
-runs-none-detail = A run is uploaded with <code>POST /api/v1/matrix-runs</code>, see the <a href="/openapi.json">OpenAPI document</a>.
+runs-none-detail = A run is uploaded with <code>POST /api/v1/matrix-runs</code>, see the <a href="/openapi.json">OpenAPI document</a>, or by the benchmark tool with an <a href="{ $path }">upload token</a>.
 runs-none-fit = No run fits
 runs-none-fit-detail = Take away one of the conditions above.
 runs-end = No more runs
@@ -556,6 +559,17 @@ listing-rent-use = Use it: the endpoint speaks OpenAI's API.
 listing-rent-stop = Stop it, with the id of the first answer.
 listing-rent-quote = To hold the price for some seconds first, ask for a quote: <code>POST /api/v1/quotes</code>, and send it as <code>quote</code> in place of <code>listing_id</code>.
 
+## Upload tokens
+
+upload-tokens = Upload tokens
+upload-tokens-lede = With an upload token the benchmark tool sends its result here by itself.
+upload-tokens-make = Make one
+upload-tokens-make-lede = With an access token, or an API key that has <code>runs:write</code>, in <code>RIGMARK_KEY</code>. The answer shows the token this once.
+upload-tokens-bound = With <code>"machine_id": "mch_…"</code> in the body every run that comes with the token is bound to that machine. For an organization send the header <code>Rigmark-Account: @handle</code> too.
+upload-tokens-use = Give it to the tool
+upload-tokens-use-lede = The tool asks whose token it is before it measures, and prints the address of the run's page when it has sent the result.
+upload-tokens-end = <code>GET /api/v1/upload-tokens</code> lists the tokens of an account, <code>DELETE /api/v1/upload-tokens/{"{"}id{"}"}</code> revokes one. See the <a href="/openapi.json">OpenAPI document</a>.
+
 ## A receipt
 
 receipt-of = Receipt { $number }
@@ -575,6 +589,56 @@ receipt-amount = Amount
 receipt-currency = usd
 receipt-card = Paid with
 receipt-stripe = Payment at Stripe
+receipt-refunds = Paid back
+
+## Reconciliation
+
+reconciliation-lede = The books compared with their postings, rentals with what they hold, and the books with Stripe. Every ten minutes, by itself.
+reconciliation-never = There has been none yet. The workers make one every ten minutes.
+reconciliation-latest = Latest
+reconciliation-started = Started
+reconciliation-finished = Finished
+reconciliation-ledger-accounts = Ledger accounts
+reconciliation-transfers = Transfers
+reconciliation-holds = Holds
+reconciliation-rentals = Rentals not over
+reconciliation-stripe = Money at Stripe, usd
+reconciliation-books = By the books
+reconciliation-at-stripe = By Stripe, before its fees
+reconciliation-waiting = Differences younger than a day
+reconciliation-fees = Stripe’s fees
+reconciliation-own = The platform’s own movements
+reconciliation-transactions = Balance transactions read
+reconciliation-unanswered = Stripe could not be asked this time: what was found about it before stands.
+reconciliation-none = Nothing differs
+reconciliation-none-detail = All that was compared agrees.
+reconciliation-findings = { $count ->
+    [one] 1 finding
+   *[other] { $count } findings
+}
+reconciliation-unlisted = Of each kind the first hundred are listed; { $count ->
+    [one] 1 more is counted.
+   *[other] { $count } more are counted.
+}
+reconciliation-subject = About
+reconciliation-what = What
+reconciliation-expected = Expected
+reconciliation-found = Found
+reconciliation-since = First seen
+finding-books = The ledger does not agree with its postings
+finding-rental-without-hold = A rental without an open hold
+finding-rental-without-machine = A rental whose listing is not taken
+finding-rental-without-watch = A rental whose machine is not watched for it
+finding-rental-without-span = A rental whose open span does not fit its clock
+finding-rental-not-metered = A rental that the meter has not looked at
+finding-hold-without-rental = Money held for a rental that is over or unknown
+finding-machine-without-rental = A machine taken by no rental
+finding-watch-without-rental = A machine watched for a rental that is over or unknown
+finding-span-without-rental = A span that is still billed although its rental is not active
+finding-stripe-only = Money at Stripe that is not in the books
+finding-books-only = Money in the books that is not at Stripe
+finding-amount-differs = Amounts differ between Stripe and the books
+finding-other-currency = Money at Stripe in another currency
 
 ## A statement
 
@@ -611,3 +675,30 @@ statement-charge = Charge
 statement-balance = Balance
 statement-currency = usd
 statement-closing = Closing
+
+## An invoice
+
+invoice-of = Invoice { $month } of { $account }
+invoice-incomplete = The month is not over: this is what is booked so far.
+invoice = Invoice
+invoice-name = Name
+invoice-rentals = Rentals
+invoice-rental = Rental
+invoice-machine = Machine
+invoice-with = With
+invoice-rented-from = Rented from { $name } ({ $handle })
+invoice-rented-to = Rented to { $name } ({ $handle })
+invoice-started = Started
+invoice-ended = Ended
+invoice-goes-on = Goes on
+invoice-seconds = Seconds in the month
+invoice-price = Price per hour
+invoice-gross = Gross
+invoice-fee = Platform fee
+invoice-net = Host’s share
+invoice-amount = Amount
+invoice-lines = Other lines by UTC day
+invoice-stripe = Billed by Stripe
+invoice-number = Number
+invoice-tax = Tax
+invoice-tax-reason = Tax reason

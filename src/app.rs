@@ -17,12 +17,13 @@ use actix_web::{
 use crate::{
     base::{Error, Result, answers::Answers, clock::Clock, offload::Offload},
     benchmarks::{self, tool},
+    billing,
     catalog::{self, Catalog},
     config::Config,
     ctx::{Ctx, Inner},
     db::{self, Db, embedded},
     endpoint,
-    engines::EngineClient,
+    engines::{EngineClient, PostClient},
     identity::{self, extract::identify},
     integrations::{limits::Limits, pubsub::PubSub, redis::Redis, stripe::Stripe},
     jobs::Workers,
@@ -99,6 +100,7 @@ where
     if (parts.http || parts.workers) && benchmarks::service::has_runs_of_other_rules(&ctx).await? {
         tracing::warn!("Some runs were judged by other rules than this program's. Run `rigmark reverify` once.");
     }
+    billing::pro::service::check_prices(&ctx).await?;
     let server = listener.map(|listener| start_http(&ctx, listener, more)).transpose()?;
     let metrics_server = ctx.config.metrics_bind.map(|bind| start_metrics(&ctx, bind)).transpose()?;
     let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };
@@ -133,6 +135,7 @@ pub fn build_ctx(config: Config, url: &str, base_url: &str) -> Result<Ctx> {
         clock: Clock::new(config.mode.is_sandbox()),
         reserved_handles: reserved_handles(),
         engines: EngineClient::new()?,
+        posts: PostClient::new()?,
         stripe: config.stripe.as_ref().map(Stripe::new).transpose()?,
         limits: Limits::new(redis.clone()),
         notices: PubSub::new(redis),
@@ -176,7 +179,7 @@ where
     let renderers = html::LANGUAGES.iter().fold(renderers, |all, language| all.at(language.prefix, html::error_page));
     let server = HttpServer::new(move || {
         let app = App::new().app_data(data.clone()).app_data(paths.clone()).app_data(renderers.clone());
-        let app = app.configure(|config| routes::api(config)).configure(routes::pages).configure(more.clone());
+        let app = app.configure(routes::api).configure(routes::pages).configure(more.clone());
         // The last wrapped is outermost.
         app.default_service(to(not_found)).wrap(from_fn(identify)).wrap(from_fn(api)).wrap(Compress::default()).wrap(from_fn(edge))
     })

@@ -8,7 +8,7 @@ use crate::{
     base::{Result, answers::Answers, clock::Clock, offload::Offload},
     config::Config,
     db::{self, Conn, Db, Tx},
-    engines::EngineClient,
+    engines::{EngineClient, PostClient},
     integrations::{limits::Limits, pubsub::PubSub, stripe::Stripe},
     jobs::Registry,
 };
@@ -27,6 +27,8 @@ pub struct Inner {
     pub answers: Answers,
     /// Reaches the engines of machines, at checked addresses only.
     pub engines: EngineClient,
+    /// Sends webhooks, at checked addresses only.
+    pub posts: PostClient,
     /// None in the sandbox.
     pub stripe: Option<Stripe>,
     /// Rate limits, shared with the other processes through Redis when there is one.

@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod machines;
 pub mod market;
 pub mod rentals;
+pub mod webhooks;
 
 pub mod ctx;
 pub mod engines;

@@ -3,7 +3,7 @@
 use actix_web::{dev::HttpServiceFactory, web::ServiceConfig};
 use utoipa_actix_web::{OpenApiFactory, service_config::ServiceConfig as DocumentedConfig};
 
-use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web};
+use crate::{admin, benchmarks, billing, catalog, endpoint, identity, ledger, machines, market, openapi, rentals, web, webhooks};
 
 /// Where routes are mounted: in a server, or in the OpenAPI document. A server's threads do not collect the document, which costs each of
 /// them megabytes.
@@ -34,6 +34,7 @@ pub fn api(config: &mut impl Mount) {
     identity_api(config);
     ledger_api(config);
     billing_api(config);
+    webhooks_api(config);
     admin_api(config);
     web_api(config);
 }
@@ -80,6 +81,20 @@ fn identity_api(config: &mut impl Mount) {
         .service(identity::api::member_remove); // DELETE /api/v1/organizations/{handle}/members/{member}
 }
 
+/// Webhooks.
+fn webhooks_api(config: &mut impl Mount) {
+    config
+        .service(webhooks::api::webhook_endpoint_list) // GET /api/v1/webhook-endpoints
+        .service(webhooks::api::webhook_endpoint_create) // POST /api/v1/webhook-endpoints
+        .service(webhooks::api::webhook_endpoint_show) // GET /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_endpoint_update) // PATCH /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_endpoint_delete) // DELETE /api/v1/webhook-endpoints/{id}
+        .service(webhooks::api::webhook_delivery_list) // GET /api/v1/webhook-endpoints/{id}/deliveries
+        .service(webhooks::api::webhook_delivery_retry) // POST /api/v1/webhook-endpoints/{id}/deliveries/{event_id}/retry
+        .service(webhooks::api::webhook_secret_rotate) // POST /api/v1/webhook-endpoints/{id}/rotate-secret
+        .service(webhooks::api::webhook_test_send); // POST /api/v1/webhook-endpoints/{id}/test
+}
+
 /// Catalog.
 fn catalog_api(config: &mut impl Mount) {
     config
@@ -111,6 +126,8 @@ fn benchmarks_api(config: &mut impl Mount) {
         .service(benchmarks::tool::api::upload_token_list) // GET /api/v1/upload-tokens
         .service(benchmarks::tool::api::upload_token_create) // POST /api/v1/upload-tokens
         .service(benchmarks::tool::api::upload_token_revoke) // DELETE /api/v1/upload-tokens/{id}
+        .service(benchmarks::export::api::cells_csv) // GET /api/v1/cells.csv
+        .service(benchmarks::export::api::cells_parquet) // GET /api/v1/cells.parquet
         .service(benchmarks::api::calculator_decode) // POST /api/v1/calculator/decode
         .service(benchmarks::api::challenge_fetch) // GET /api/v1/challenges/{id}
         .service(benchmarks::api::challenge_create) // POST /api/v1/machines/{id}/challenges
@@ -141,7 +158,10 @@ fn market_api(config: &mut impl Mount) {
         .service(market::api::listing_pause) // POST /api/v1/listings/{id}/pause
         .service(market::api::listing_publish) // POST /api/v1/listings/{id}/publish
         .service(market::api::listing_list_own) // GET /api/v1/me/listings
-        .service(market::api::quote_create); // POST /api/v1/quotes
+        .service(market::api::quote_create) // POST /api/v1/quotes
+        .service(market::saved_searches::api::saved_search_list) // GET /api/v1/saved-searches
+        .service(market::saved_searches::api::saved_search_create) // POST /api/v1/saved-searches
+        .service(market::saved_searches::api::saved_search_delete); // DELETE /api/v1/saved-searches/{id}
 }
 
 /// Rentals.
@@ -169,12 +189,23 @@ fn ledger_api(config: &mut impl Mount) {
 /// Top-ups.
 fn billing_api(config: &mut impl Mount) {
     config
+        .service(billing::invoices::api::invoice_show) // GET /api/v1/invoices/{month}
+        .service(billing::invoices::api::invoice_csv) // GET /api/v1/invoices/{month}/invoice.csv
+        .service(billing::invoices::api::invoice_html) // GET /api/v1/invoices/{month}/invoice.html
+        .service(billing::reconcile::api::reconciliation_show) // GET /api/v1/reconciliation
         .service(billing::disputes::api::dispute_list) // GET /api/v1/disputes
         .service(billing::disputes::api::dispute_fetch) // GET /api/v1/disputes/{id}
         .service(billing::disputes::api::dispute_evidence) // GET /api/v1/disputes/{id}/evidence
         .service(billing::refunds::api::refund_create) // POST /api/v1/refunds
         .service(billing::refunds::api::refund_list) // GET /api/v1/refunds
         .service(billing::refunds::api::refund_fetch) // GET /api/v1/refunds/{id}
+        .service(billing::pro::api::pro_show) // GET /api/v1/pro
+        .service(billing::pro::api::pro_subscribe) // POST /api/v1/pro
+        .service(billing::pro::api::pro_cancel) // POST /api/v1/pro/cancel
+        .service(billing::pro::api::pro_plan_set) // POST /api/v1/pro/plan
+        .service(billing::pro::api::pro_portal) // POST /api/v1/pro/portal
+        .service(billing::pro::api::pro_resume) // POST /api/v1/pro/resume
+        .service(billing::pro::api::pro_seats_set) // POST /api/v1/pro/seats
         .service(billing::api::sandbox_credit_create) // POST /api/v1/sandbox/credits
         .service(billing::api::stripe_event_take) // POST /api/v1/stripe/events
         .service(billing::api::top_up_create) // POST /api/v1/top-ups
@@ -229,14 +260,17 @@ pub fn pages(config: &mut ServiceConfig) {
         .service(market::pages::root) // GET /
         .service(web::html::asset) // GET /assets/{name}
         .service(openapi::openapi_show) // GET /openapi.json
+        .service(benchmarks::pages::upload_token_way) // GET /bench/token
         .service(market::pages::home) // GET /{lang}
         .service(market::pages::listing_page) // GET /{lang}/listings/{id}
         .service(market::pages::marketplace) // GET /{lang}/marketplace
         .service(benchmarks::pages::benchmarks) // GET /{lang}/benchmarks
+        .service(benchmarks::pages::upload_tokens) // GET /{lang}/upload-tokens
         .service(benchmarks::pages::runs) // GET /{lang}/runs
         .service(market::pages::run_page) // GET /{lang}/runs/{id}
         .service(benchmarks::pages::answer_page) // GET /{lang}/runs/{id}/answer
         .service(benchmarks::pages::answer_send) // POST /{lang}/runs/{id}/answer
+        .service(admin::pages::reconciliation_page) // GET /{lang}/reconciliation
         .service(admin::pages::review_queue) // GET /{lang}/review
         .service(admin::pages::review_page) // GET /{lang}/review/{id}
         .service(admin::pages::review_send) // POST /{lang}/review/{id}

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{benchmarks, billing, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency};
+use crate::{benchmarks, billing, identity, jobs::Registry, ledger, machines, market, rentals, web::idempotency, webhooks};
 
 pub fn registry() -> Registry {
     Registry {
@@ -18,18 +18,22 @@ pub fn registry() -> Registry {
             Arc::new(billing::automatic::jobs::TopUpAutomatically),
             Arc::new(billing::payouts::jobs::PayWeekly),
             Arc::new(billing::payouts::jobs::AskPayouts),
+            Arc::new(billing::jobs::AskPro),
             Arc::new(ledger::jobs::ExpireHolds),
-            Arc::new(ledger::jobs::Reconcile::default()),
+            Arc::new(billing::reconcile::jobs::Reconcile),
             Arc::new(benchmarks::EngineIdentity::default()),
             Arc::new(market::ListingEvidence),
             Arc::new(benchmarks::Remeasure),
             Arc::new(identity::Cleanup),
+            Arc::new(webhooks::Deliver::default()),
+            Arc::new(webhooks::ForgetEvents),
             Arc::new(idempotency::ExpireKeys),
         ],
         handlers: vec![
             Arc::new(identity::Letters),
             Arc::new(market::MachineChangedHandler),
             Arc::new(market::RunChangedHandler),
+            Arc::new(market::ListingOfferedHandler),
             Arc::new(benchmarks::RemeasureHandler),
             Arc::new(billing::cards::jobs::DetachCards),
         ],

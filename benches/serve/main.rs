@@ -7,6 +7,7 @@ mod bare;
 mod document;
 mod load;
 mod memory;
+mod money;
 mod pgbench;
 mod record;
 mod table;
@@ -61,6 +62,9 @@ async fn measure() -> Result<()> {
     if is_wanted("document") {
         bar.say("the reference document");
         table.add(document::measure()?);
+    }
+    if is_wanted("money") {
+        money::measure(&mut table, &|text| bar.say(text)).await?;
     }
     let server_parts = ["search", "run", "rent", "cached", "size", "memory"];
     if server_parts.into_iter().any(is_wanted) {

@@ -97,9 +97,21 @@ fn inlined(sql: &str, literals: &[String]) -> Result<String> {
 /// Transactions a second of a script.
 pub async fn run(bin_dir: &Path, url: &str, script: &Path, clients: usize, seconds: u64) -> Result<f64> {
     let (clients, seconds) = (clients.to_string(), seconds.to_string());
+    tps(bin_dir, url, script, &["-c", &clients, "-T", &seconds]).await
+}
+
+/// The same of a script that each client runs `times` times; it counts them in `i` and knows how many there are as `share`.
+pub async fn run_counted(bin_dir: &Path, url: &str, script: &Path, clients: u32, times: u32) -> Result<f64> {
+    let (clients, share, times) = (clients.to_string(), format!("share={times}"), times.to_string());
+    tps(bin_dir, url, script, &["-c", &clients, "-t", &times, "-D", "i=0", "-D", &share]).await
+}
+
+async fn tps(bin_dir: &Path, url: &str, script: &Path, arguments: &[&str]) -> Result<f64> {
     let script = script.to_str().context("a path that is no text")?;
     let output = tokio::process::Command::new(bin_dir.join("pgbench"))
-        .args(["-n", "-M", "prepared", "-c", &clients, "-j", "1", "-T", &seconds, "-f", script, url])
+        .args(["-n", "-M", "prepared", "-j", "1"])
+        .args(arguments)
+        .args(["-f", script, url])
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output()

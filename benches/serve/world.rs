@@ -76,7 +76,7 @@ pub fn address(running: &Running) -> Result<SocketAddr> {
     Ok(running.base_url.strip_prefix("http://").context("not http")?.parse()?)
 }
 
-fn config(url: &str, dir: &Path) -> Result<Config> {
+pub fn config(url: &str, dir: &Path) -> Result<Config> {
     let dir = dir.to_str().context("a path that is no text")?;
     let flags = ["bench", "--bind", "127.0.0.1:0", "--database-url", url, "--data-dir", dir];
     let none = ["--redis-url=", "--stripe-secret-key=", "--database-replica-url=", "--jwt-secret=", "--encryption-key="];

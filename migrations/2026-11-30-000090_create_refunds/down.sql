@@ -2,6 +2,16 @@ DROP TABLE stripe_scans;
 DROP TABLE refunds;
 
 -- As in create_ledger.
+ALTER TABLE transfers
+    DROP CONSTRAINT transfers_code_known,
+    DROP CONSTRAINT transfers_payment_by_code,
+    ADD CONSTRAINT transfers_code_known CHECK (code IN (
+        'sandbox_credit', 'top_up', 'refund', 'refund_settled', 'refund_failed', 'chargeback', 'chargeback_reversed',
+        'hold', 'hold_increase', 'hold_release', 'hold_expire', 'rental_charge', 'correction',
+        'earnings_matured', 'payout', 'payout_failed', 'pro_payment', 'adjustment')),
+    ADD CONSTRAINT transfers_payment_by_code CHECK (
+        payment_ref IS NOT NULL OR code NOT IN ('top_up', 'refund', 'chargeback', 'payout', 'pro_payment'));
+
 CREATE OR REPLACE FUNCTION postings_apply() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     moved text;

@@ -34,17 +34,24 @@ CREATE TABLE stripe_scans (
 );
 COMMENT ON TABLE stripe_scans IS 'Through when Stripe''s lists were read for what no webhook told of, and when they are read next. Wall time.';
 
--- As in create_ledger, and: a refund that was made at Stripe has left already, so it may leave a debt. The program posts it by itself;
--- a refund that somebody asks for stays within what is available.
+-- A refund that was made at Stripe has left already, so it is booked whatever is available, and may leave a debt.
+ALTER TABLE transfers
+    DROP CONSTRAINT transfers_code_known,
+    DROP CONSTRAINT transfers_payment_by_code,
+    ADD CONSTRAINT transfers_code_known CHECK (code IN (
+        'sandbox_credit', 'top_up', 'refund', 'refund_at_stripe', 'refund_settled', 'refund_failed', 'chargeback', 'chargeback_reversed',
+        'hold', 'hold_increase', 'hold_release', 'hold_expire', 'rental_charge', 'correction',
+        'earnings_matured', 'payout', 'payout_failed', 'pro_payment', 'adjustment')),
+    ADD CONSTRAINT transfers_payment_by_code CHECK (
+        payment_ref IS NOT NULL OR code NOT IN ('top_up', 'refund', 'refund_at_stripe', 'chargeback', 'payout', 'pro_payment'));
+
 CREATE OR REPLACE FUNCTION postings_apply() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     moved text;
     why text;
     hold uuid;
-    may_leave_debt boolean;
 BEGIN
-    SELECT a.kind, t.code, t.hold_id, t.code IN ('chargeback', 'correction') OR (t.code = 'refund' AND t.actor_kind = 'system')
-        INTO moved, why, hold, may_leave_debt
+    SELECT a.kind, t.code, t.hold_id INTO moved, why, hold
         FROM ledger_accounts a, transfers t WHERE a.id = NEW.ledger_account_id AND t.id = NEW.transfer_id;
     IF moved = 'held' THEN
         UPDATE holds SET
@@ -61,7 +68,7 @@ BEGIN
         balance_micros = NEW.balance_after_micros,
         overdraft_micros = CASE
             WHEN may_be_negative THEN 0
-            WHEN NEW.amount_micros > 0 OR may_leave_debt THEN greatest(0, -NEW.balance_after_micros)
+            WHEN NEW.amount_micros > 0 OR why IN ('chargeback', 'correction', 'refund_at_stripe') THEN greatest(0, -NEW.balance_after_micros)
             ELSE overdraft_micros END
     WHERE id = NEW.ledger_account_id AND balance_micros = NEW.balance_after_micros - NEW.amount_micros;
     IF NOT FOUND THEN

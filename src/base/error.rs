@@ -50,6 +50,8 @@ codes! {
     ForgedRequest "forged_request" "The form was not sent from a page of ours.";
     // 402
     InsufficientFunds "insufficient_funds" "The available balance is too small.";
+    CardDeclined "card_declined" "The card was declined.";
+    ProRequired "pro_required" "This is for accounts with Pro.";
     // 404, 405, 406
     NotFound "not_found" "There is nothing here.";
     MethodNotAllowed "method_not_allowed" "The path does not take this method.";
@@ -77,6 +79,8 @@ codes! {
     ChallengeUsed "challenge_used" "The challenge has been answered.";
     NoVerifiedRun "no_verified_run" "The machine has no verified run to compare with.";
     NoEndpoint "no_endpoint" "The machine has no endpoint.";
+    AlreadySubscribed "already_subscribed" "The account has a subscription.";
+    NoFreeSeat "no_free_seat" "Every seat of the organization's Pro is taken.";
     ChallengeExpired "challenge_expired" "The challenge has expired.";
     // 413, 415
     PayloadTooLarge "payload_too_large" "The body is too large.";

@@ -16,6 +16,10 @@ impl Faults {
         self.fields.push(FieldError::new(pointer, code, detail));
     }
 
+    pub fn extend(&mut self, faults: impl IntoIterator<Item = FieldError>) {
+        self.fields.extend(faults);
+    }
+
     /// The value; or nothing, and the faults of the error kept. An error without faulty fields becomes one of the whole request.
     pub fn take<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {

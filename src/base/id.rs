@@ -49,6 +49,11 @@ kinds! {
     CardSetup CardSetupId "cst";
     PayoutAccount PayoutAccountId "pac";
     Payout PayoutId "pay";
+    WebhookEndpoint WebhookEndpointId "whe";
+    /// Of one event to one account, the same in every try: the `webhook-id` of Standard Webhooks.
+    WebhookEvent WebhookEventId "msg";
+    ProSubscription ProSubscriptionId "pro";
+    SavedSearch SavedSearchId "sch";
     LedgerAccount LedgerAccountId "lac";
     Job JobId "job";
     Request RequestId "req";

@@ -11,6 +11,7 @@ pub mod offload;
 pub mod seal;
 pub mod secret;
 pub mod shape;
+pub mod text;
 pub mod units;
 
 pub use error::{Code, Error, FieldError, Result};

@@ -91,6 +91,10 @@ shapes! {
     RegionText "^[a-z]{2}(?:-[a-z0-9]{1,8})?$" 2 11 "us-ca";
     /// An instant of RFC 3339, or a date for a whole UTC day.
     InstantOrDateText "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2}))?$" 10 35 "2026-11-30";
+    /// Stripe's id of a payment method.
+    PaymentMethodText "^pm_[A-Za-z0-9_]+$" 4 255 "pm_1SXk2eLkdIwHu7ix0YbM9nq4";
+    /// A UTC month.
+    MonthText "^[0-9]{4}-(?:0[1-9]|1[0-2])$" 7 7 "2026-11";
     /// New for each effect that is meant; a repeat with it gets the first answer.
     IdempotencyKeyText "^[!-~](?:[ -~]*[!-~])?$" 1 255 "c0c7c4a2-0d5b-4a37-9d8f-3f0f3a6c1f11";
     /// A number of tokens: `16384`, `16k` (1024 each) or `1m`.

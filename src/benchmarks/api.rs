@@ -93,7 +93,7 @@ pub async fn remeasurement_list(
     responses((status = 201, body = RunView), AuthProblems, InputProblems, NotFoundProblem, ConflictProblem), security(("bearer" = [])))]
 #[post("/api/v1/matrix-runs")]
 pub async fn run_upload(auth: Auth<scope::RunsWrite>, body: RawBody<RUN_BYTES_MAX>, req: HttpRequest, ctx: Ctx) -> Result<impl Responder> {
-    rate_limit::charge(&ctx, &req, rate_limit::UPLOADS, &auth.caller.account_id.to_string()).await?;
+    rate_limit::charge(&ctx, &req, rate_limit::UPLOADS.times(auth.caller.rate_factor), &auth.caller.account_id.to_string()).await?;
     let run = service::upload(&ctx, &auth.caller, (*body.0).clone()).await?;
     Ok(HttpResponse::Created().json(run))
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::FieldError;
+use crate::base::{FieldError, text};
 
 use super::quantization::Quantization;
 
@@ -95,6 +95,7 @@ impl Claim {
             optional(&mut faults, "/engine/build", engine.build.as_deref());
             optional(&mut faults, "/engine/backend", engine.backend.as_deref());
         }
+        faults.extend(self.launch_command.as_deref().and_then(|command| text::prose_fault("/launch_command", command)));
         if self.launch_command.as_ref().is_some_and(|c| c.chars().count() > LAUNCH_COMMAND_CHARS_MAX) {
             let detail = format!("A launch command has at most {LAUNCH_COMMAND_CHARS_MAX} characters.");
             faults.push(FieldError::new("/launch_command", "too_long", detail));
@@ -134,8 +135,9 @@ fn required(faults: &mut Vec<FieldError>, pointer: &str, text: &str) {
     optional(faults, pointer, Some(text));
 }
 
-fn optional(faults: &mut Vec<FieldError>, pointer: &str, text: Option<&str>) {
-    if text.is_some_and(|t| t.chars().count() > NAME_CHARS_MAX) {
+fn optional(faults: &mut Vec<FieldError>, pointer: &str, given: Option<&str>) {
+    faults.extend(given.and_then(|given| text::label_fault(pointer, given)));
+    if given.is_some_and(|t| t.chars().count() > NAME_CHARS_MAX) {
         faults.push(FieldError::new(pointer, "too_long", format!("The value has at most {NAME_CHARS_MAX} characters.")));
     }
 }

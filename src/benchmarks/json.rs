@@ -460,7 +460,7 @@ impl<'a> Reader<'a> {
 /// Adds one object key to a JSON pointer, escaped (RFC 6901), shortened and without control characters.
 pub fn push_key(pointer: &mut String, key: &str) {
     pointer.push('/');
-    for c in key.chars().filter(|c| !c.is_control()).take(64) {
+    for c in key.chars().filter(|c| !crate::base::text::is_hidden(*c)).take(64) {
         match c {
             '~' => pointer.push_str("~0"),
             '/' => pointer.push_str("~1"),

@@ -128,7 +128,7 @@ pub fn methods(ctx: &Ctx) -> Methods {
             grouped_by: vec!["model", "quantization", "kv_cache_dtype", "context_tokens", "concurrency", "hardware", "gpu_count"],
             accepted: "Verified public runs that no re-measurement has put in doubt and that say what they are of. Stale ones count and are marked. \
                        Quick profiles and reports never count.",
-            figure: "An account counts once, with the median of its runs; the figure is the median of the accounts. Of two in the middle the \
+            figure: "A person counts once, with the median of the runs they uploaded; the figure is the median of the people. Of two in the middle the \
                      weaker one stands, so that the row's run has exactly this figure. Every figure is computed from cells.",
             ranks: "A rank is shared by equal figures of the same quantization, KV cache type, context and concurrency only.",
         },

@@ -40,6 +40,7 @@ pub use quantization::Quantization;
 pub use verdict::{AssessContext, Assessment, FingerprintCell, HardwareUnseen, RULES_VERSION, RunSettings, SeenHardware, Tool, Verdict};
 pub mod api;
 pub mod boards;
+pub mod export;
 pub mod jobs;
 pub mod methods;
 pub mod model;

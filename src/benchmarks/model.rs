@@ -146,6 +146,8 @@ pub struct Standing {
     /// Until then a stale run still backs a listing.
     pub stale_until: Option<DateTime<Utc>>,
     pub engine_version_seen: Option<String>,
+    /// [`super::staleness::BaseLine`].
+    pub base_line: serde_json::Value,
     /// As the run shows them ([`super::remeasure::PublicRemeasurement`]), newest first.
     pub remeasurements: serde_json::Value,
 }
@@ -347,6 +349,18 @@ pub struct RunSummaryView {
     pub expires_at: DateTime<Utc>,
 }
 
+/// A run whose badge has become stale.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct StaleRun {
+    #[serde(flatten)]
+    pub run: RunSummaryView,
+    pub machine_id: Option<MachineId>,
+    /// What has changed since it was measured.
+    pub stale_reason: String,
+    /// Until then it still backs a listing.
+    pub stale_until: DateTime<Utc>,
+}
+
 /// A run beside another one, with its figure at the cell that they are compared by.
 #[derive(Debug, Clone)]
 pub struct RelatedRun {
@@ -415,6 +429,10 @@ pub struct ToolUpload {
     pub id: String,
     /// Of the document as it came, whatever its spacing and the order of its keys.
     pub content_sha256: String,
+    /// Of a wrapped document, as its run keeps it.
+    pub run_id: Option<String>,
+    /// By the tool's own route: refused when the id is taken. Another upload is stored all the same, and says so (`run_replayed`).
+    pub is_by_tool: bool,
 }
 
 /// What surrounds the document in an upload. `document` itself is read apart, by the rules for documents.

@@ -133,6 +133,13 @@ pub async fn tool_upload_fetch(conn: &mut Conn, tool_id: &str) -> Result<Option<
     Ok(query.filter(tool_uploads::tool_id.eq(tool_id)).select(columns).first(conn).await.optional()?)
 }
 
+/// The first run with this `run_id`, by whatever way it came in: its account, and its status.
+pub async fn run_first_of_tool(conn: &mut Conn, run_id: &str) -> Result<Option<(AccountId, RunId, String)>> {
+    let marked = run_marks::table.inner_join(runs::table.on(runs::id.eq(run_marks::run_id)));
+    let same = marked.filter(run_marks::kind.eq("tool_run")).filter(run_marks::value.eq(run_id));
+    Ok(same.order(runs::id).select((runs::account_id, runs::id, runs::status)).first(conn).await.optional()?)
+}
+
 pub async fn run_document_fetch(conn: &mut Conn, id: RunId) -> Result<Option<Vec<u8>>> {
     Ok(run_documents::table.find(id.uuid()).select(run_documents::redacted_gzip).first(conn).await.optional()?)
 }

@@ -1,5 +1,5 @@
-//! How money enters and leaves: top-ups through Stripe, their refunds and disputes, and in the sandbox play money. Owns `top_ups` and
-//! `stripe_events`; what money there is stands in the ledger alone.
+//! How money enters and leaves: top-ups through Stripe, their refunds and disputes, payouts, what Pro costs ([`pro`]), and in the sandbox play
+//! money. Owns `top_ups` and `stripe_events`; what money there is stands in the ledger alone.
 //!
 //! Invariants:
 //! - play money exists in the sandbox only; elsewhere its routes do not exist;
@@ -17,11 +17,16 @@ pub mod automatic;
 pub mod cards;
 pub mod customers;
 pub mod disputes;
+pub mod invoices;
 pub mod jobs;
 pub mod model;
 pub mod payouts;
+pub mod pro;
 mod queries;
 pub mod receipts;
+pub mod reconcile;
 pub mod refunds;
 pub mod service;
 mod state;
+
+pub use reconcile::{FindingKind, ReconciliationView, StripeSums, latest as reconciliation_latest};

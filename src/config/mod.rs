@@ -82,6 +82,12 @@ pub struct ServeArgs {
     /// Where Stripe's API is. Default: Stripe's own. Anything else is for test mode: https, or http on loopback.
     #[arg(long, help_heading = "Mode and secrets", env = "STRIPE_API_BASE")]
     pub stripe_api_base: Option<String>,
+    /// What a seat of Pro costs a month: a price of Stripe's (price_…) in US dollars. Without it and the yearly one Pro is not for sale.
+    #[arg(long, help_heading = "Mode and secrets", env = "STRIPE_PRICE_PRO_MONTHLY")]
+    pub stripe_price_pro_monthly: Option<String>,
+    /// What a seat of Pro costs a year.
+    #[arg(long, help_heading = "Mode and secrets", env = "STRIPE_PRICE_PRO_YEARLY")]
+    pub stripe_price_pro_yearly: Option<String>,
     /// Whether engines at private addresses may be reached. Sandbox only, and only while the server is bound to loopback.
     #[arg(long, help_heading = "Mode and secrets", env = "RIGMARK_ALLOW_PRIVATE_ENDPOINTS")]
     pub allow_private_endpoints: Option<bool>,
@@ -96,7 +102,7 @@ pub struct ServeArgs {
     pub database_connections: u32,
 }
 
-/// Numbers that money.md and evidence.md mark (tunable).
+/// Limits, times, fees and tolerances that the operator of a service may change.
 #[derive(Debug, Clone, serde::Serialize, utoipa::ToSchema)]
 pub struct Tunables {
     pub quote_valid_seconds: i64,
@@ -108,6 +114,16 @@ pub struct Tunables {
     pub earnings_hold_days: i64,
     pub fee_basis_points: u16,
     pub fee_basis_points_pro: u16,
+    /// Rate limits of an account with Pro are this many times those of others.
+    pub pro_rate_factor: u32,
+    /// How far ahead a rental may start: without Pro, and with it.
+    pub reservation_hours_ahead: i64,
+    pub pro_reservation_hours_ahead: i64,
+    /// How long Pro goes on while a payment for it is due.
+    pub pro_past_due_days: i64,
+    /// What a seat costs in play money, in the sandbox.
+    pub pro_sandbox_monthly_cents: i64,
+    pub pro_sandbox_yearly_cents: i64,
     pub idempotency_lease_seconds: i64,
     /// How long a run whose machine has changed still backs a listing.
     pub stale_valid_days: i64,
@@ -145,6 +161,12 @@ impl Default for Tunables {
             earnings_hold_days: 7,
             fee_basis_points: 1_000,
             fee_basis_points_pro: 500,
+            pro_rate_factor: 10,
+            reservation_hours_ahead: 24,
+            pro_reservation_hours_ahead: 720,
+            pro_past_due_days: 7,
+            pro_sandbox_monthly_cents: 3_000,
+            pro_sandbox_yearly_cents: 30_000,
             idempotency_lease_seconds: 60,
             stale_valid_days: 7,
             remeasure_mean_days: 7,
@@ -246,7 +268,14 @@ impl ServeArgs {
                 return Err(wrong("RIGMARK_PUBLIC_URL must be an http or https address without a trailing slash."));
             }
         }
-        let stripe = stripe_config::read(mode, self.stripe_secret_key, self.stripe_webhook_secret, self.stripe_api_base)?;
+        let given = stripe_config::Given {
+            key: self.stripe_secret_key,
+            webhook: self.stripe_webhook_secret,
+            api_base: self.stripe_api_base,
+            price_monthly: self.stripe_price_pro_monthly,
+            price_yearly: self.stripe_price_pro_yearly,
+        };
+        let stripe = stripe_config::read(mode, given)?;
         let keys = secrets::load(mode, &self.data_dir, self.jwt_secret.as_deref(), self.encryption_key.as_deref())?;
         Ok(Config {
             mode,
@@ -274,7 +303,7 @@ impl ServeArgs {
 mod secrets;
 mod stripe_config;
 
-pub use stripe_config::StripeConfig;
+pub use stripe_config::{ProPriceIds, StripeConfig};
 
 const LOG: &str = "info,actix_server=warn,tokio_postgres=warn";
 const LOG_CALM: &str = "warn";

@@ -10,6 +10,13 @@ use crate::base::{Result, secret::Secret};
 /// Before the second try; doubled before each further one, and half of it is left to chance.
 const BACK_OFF: Duration = Duration::from_millis(250);
 
+/// Ids of the prices of one seat of Pro.
+#[derive(Debug, Clone)]
+pub struct ProPriceIds {
+    pub monthly: String,
+    pub yearly: String,
+}
+
 /// How Stripe is reached, and how its webhooks are known.
 #[derive(Debug, Clone)]
 pub struct StripeConfig {
@@ -18,6 +25,8 @@ pub struct StripeConfig {
     pub webhook_secrets: Vec<Secret<String>>,
     /// Without a trailing slash. None: Stripe's own.
     pub api_base: Option<String>,
+    /// What Pro costs. None: it is not for sale.
+    pub pro_prices: Option<ProPriceIds>,
     /// How long one request may take.
     pub attempt_timeout: Duration,
     /// How often a request is sent before its outcome counts as unknown.
@@ -26,7 +35,7 @@ pub struct StripeConfig {
 
 impl StripeConfig {
     pub fn new(secret_key: Secret<String>, webhook_secrets: Vec<Secret<String>>, api_base: Option<String>) -> Self {
-        Self { secret_key, webhook_secrets, api_base, attempt_timeout: Duration::from_secs(8), attempts_max: 3 }
+        Self { secret_key, webhook_secrets, api_base, pro_prices: None, attempt_timeout: Duration::from_secs(8), attempts_max: 3 }
     }
 
     /// How long one request may take with all its tries and the pauses between them.
@@ -41,7 +50,17 @@ impl StripeConfig {
     }
 }
 
-pub(super) fn read(mode: Mode, key: Option<String>, webhook: Option<String>, api_base: Option<String>) -> Result<Option<StripeConfig>> {
+/// What the environment says of Stripe.
+pub(super) struct Given {
+    pub key: Option<String>,
+    pub webhook: Option<String>,
+    pub api_base: Option<String>,
+    pub price_monthly: Option<String>,
+    pub price_yearly: Option<String>,
+}
+
+pub(super) fn read(mode: Mode, given: Given) -> Result<Option<StripeConfig>> {
+    let Given { key, webhook, api_base, price_monthly, price_yearly } = given;
     let Some(key) = key.filter(|_| !mode.is_sandbox()) else { return Ok(None) };
     let webhook = webhook.unwrap_or_default();
     let secrets: Vec<Secret<String>> =
@@ -56,7 +75,22 @@ pub(super) fn read(mode: Mode, key: Option<String>, webhook: Option<String>, api
     if let Some(base) = &api_base {
         check_base(mode, base)?;
     }
-    Ok(Some(StripeConfig::new(Secret::new(key), secrets, api_base.map(|base| base.trim_end_matches('/').to_owned()))))
+    let api_base = api_base.map(|base| base.trim_end_matches('/').to_owned());
+    let pro_prices = read_prices(price_monthly, price_yearly)?;
+    Ok(Some(StripeConfig { pro_prices, ..StripeConfig::new(Secret::new(key), secrets, api_base) }))
+}
+
+fn read_prices(monthly: Option<String>, yearly: Option<String>) -> Result<Option<ProPriceIds>> {
+    let is_id = |text: &str| {
+        text.strip_prefix("price_").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+    };
+    match (monthly.filter(|text| !text.is_empty()), yearly.filter(|text| !text.is_empty())) {
+        (None, None) => Ok(None),
+        (Some(monthly), Some(yearly)) if is_id(&monthly) && is_id(&yearly) && monthly != yearly => {
+            Ok(Some(ProPriceIds { monthly, yearly }))
+        }
+        _ => Err(wrong("STRIPE_PRICE_PRO_MONTHLY and STRIPE_PRICE_PRO_YEARLY must be two prices (price_…), or neither must be set.")),
+    }
 }
 
 /// The key goes there with every request.

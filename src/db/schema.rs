@@ -167,7 +167,10 @@ diesel::table! {
 diesel::table! {
     entitlements (account_id) {
         account_id -> Uuid,
-        pro_until -> Timestamptz,
+        granted_until -> Nullable<Timestamptz>,
+        sold_until -> Nullable<Timestamptz>,
+        renews -> Bool,
+        seats -> Nullable<Int4>,
     }
 }
 
@@ -484,6 +487,75 @@ diesel::table! {
 }
 
 diesel::table! {
+    pro_invoices (invoice_id) {
+        invoice_id -> Text,
+        pro_subscription_id -> Uuid,
+        number -> Nullable<Text>,
+        reason -> Nullable<Text>,
+        paid_micros -> Int8,
+        tax_micros -> Int8,
+        taxes -> Jsonb,
+        transfer_id -> Nullable<Uuid>,
+        created_at -> Timestamptz,
+        booked_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    pro_subscriptions (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        request_key -> Nullable<Text>,
+        plan -> Text,
+        seats -> Int4,
+        means -> Text,
+        payment_method -> Nullable<Text>,
+        return_url -> Nullable<Text>,
+        status -> Text,
+        customer_id -> Nullable<Text>,
+        subscription_id -> Nullable<Text>,
+        item_id -> Nullable<Text>,
+        checkout_session_id -> Nullable<Text>,
+        is_ending -> Bool,
+        period_ends_at -> Nullable<Timestamptz>,
+        past_due_since -> Nullable<Timestamptz>,
+        paid_until -> Nullable<Timestamptz>,
+        pro_until -> Nullable<Timestamptz>,
+        renews -> Bool,
+        failure_code -> Nullable<Text>,
+        alarm -> Nullable<Text>,
+        change_count -> Int4,
+        observed_at -> Nullable<Timestamptz>,
+        ask_at -> Nullable<Timestamptz>,
+        ask_count -> Int4,
+        created_at -> Timestamptz,
+        ended_at -> Nullable<Timestamptz>,
+    }
+}
+
+diesel::table! {
+    reconciliation_findings (kind, subject) {
+        kind -> Text,
+        subject -> Text,
+        expected -> Text,
+        found -> Text,
+        first_seen_at -> Timestamptz,
+        last_seen_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    reconciliations (is_latest) {
+        is_latest -> Bool,
+        leased_until -> Timestamptz,
+        stripe_read_through -> Nullable<Timestamptz>,
+        started_at -> Nullable<Timestamptz>,
+        finished_at -> Nullable<Timestamptz>,
+        result -> Nullable<Jsonb>,
+    }
+}
+
+diesel::table! {
     refresh_tokens (token_sha256) {
         token_sha256 -> Bytea,
         session_id -> Uuid,
@@ -708,6 +780,7 @@ diesel::table! {
         stale_until -> Nullable<Timestamptz>,
         engine_version_seen -> Nullable<Text>,
         remeasurements -> Jsonb,
+        base_line -> Jsonb,
     }
 }
 
@@ -748,6 +821,26 @@ diesel::table! {
 }
 
 diesel::table! {
+    saved_search_hits (search_id, listing_id) {
+        search_id -> Uuid,
+        listing_id -> Uuid,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    saved_searches (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        name -> Text,
+        query -> Text,
+        hardware_slug -> Nullable<Text>,
+        model -> Nullable<Text>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     session_cookies (token_sha256) {
         token_sha256 -> Bytea,
         session_id -> Uuid,
@@ -764,6 +857,32 @@ diesel::table! {
         last_used_at -> Timestamptz,
         ended_at -> Nullable<Timestamptz>,
         end_reason -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    sign_in_addresses (user_id, address_hmac) {
+        user_id -> Uuid,
+        address_hmac -> Bytea,
+        last_used_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    stripe_balance_transactions (id) {
+        id -> Text,
+        kind -> Text,
+        source_id -> Nullable<Text>,
+        parent_id -> Nullable<Text>,
+        row_id -> Nullable<Text>,
+        currency -> Text,
+        amount_minor_units -> Int8,
+        fee_minor_units -> Int8,
+        net_minor_units -> Int8,
+        amount_micros -> Nullable<Int8>,
+        fee_micros -> Nullable<Int8>,
+        available_at -> Timestamptz,
+        created_at -> Timestamptz,
     }
 }
 
@@ -855,6 +974,51 @@ diesel::table! {
 }
 
 diesel::table! {
+    webhook_deliveries (endpoint_id, event_id) {
+        endpoint_id -> Uuid,
+        event_id -> Uuid,
+        status -> Text,
+        attempt -> Int4,
+        step -> Int4,
+        next_try_at -> Nullable<Timestamptz>,
+        lease_until -> Nullable<Timestamptz>,
+        status_code -> Nullable<Int4>,
+        duration_ms -> Nullable<Int4>,
+        error -> Nullable<Text>,
+        tried_at -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    webhook_endpoints (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        url -> Text,
+        events -> Array<Text>,
+        description -> Text,
+        is_enabled -> Bool,
+        disabled_reason -> Nullable<Text>,
+        secret_sealed -> Bytea,
+        old_secret_sealed -> Nullable<Bytea>,
+        old_secret_until -> Nullable<Timestamptz>,
+        failing_since -> Nullable<Timestamptz>,
+        created_at -> Timestamptz,
+        updated_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
+    webhook_events (id) {
+        id -> Uuid,
+        account_id -> Uuid,
+        event_type -> Text,
+        body -> Text,
+        created_at -> Timestamptz,
+    }
+}
+
+diesel::table! {
     workload_spans (id) {
         id -> Int4,
         model -> Text,
@@ -904,6 +1068,8 @@ diesel::joinable!(payouts -> payout_accounts (payout_account_id));
 diesel::joinable!(postings -> accounts (account_id));
 diesel::joinable!(postings -> ledger_accounts (ledger_account_id));
 diesel::joinable!(postings -> transfers (transfer_id));
+diesel::joinable!(pro_invoices -> pro_subscriptions (pro_subscription_id));
+diesel::joinable!(pro_subscriptions -> accounts (account_id));
 diesel::joinable!(refresh_tokens -> sessions (session_id));
 diesel::joinable!(refunds -> accounts (account_id));
 diesel::joinable!(refunds -> top_ups (top_up_id));
@@ -929,13 +1095,21 @@ diesel::joinable!(runs -> challenges (challenge_id));
 diesel::joinable!(runs -> hardware_models (hardware_slug));
 diesel::joinable!(runs -> machines (machine_id));
 diesel::joinable!(runs -> models (model_slug));
+diesel::joinable!(saved_search_hits -> listings (listing_id));
+diesel::joinable!(saved_search_hits -> saved_searches (search_id));
+diesel::joinable!(saved_searches -> accounts (account_id));
 diesel::joinable!(session_cookies -> sessions (session_id));
 diesel::joinable!(sessions -> users (user_id));
+diesel::joinable!(sign_in_addresses -> users (user_id));
 diesel::joinable!(stripe_customers -> accounts (account_id));
 diesel::joinable!(tool_uploads -> accounts (account_id));
 diesel::joinable!(top_ups -> accounts (account_id));
 diesel::joinable!(transfers -> holds (hold_id));
 diesel::joinable!(users -> accounts (account_id));
+diesel::joinable!(webhook_deliveries -> webhook_endpoints (endpoint_id));
+diesel::joinable!(webhook_deliveries -> webhook_events (event_id));
+diesel::joinable!(webhook_endpoints -> accounts (account_id));
+diesel::joinable!(webhook_events -> accounts (account_id));
 
 diesel::allow_tables_to_appear_in_same_query!(
     account_freezes,
@@ -970,6 +1144,10 @@ diesel::allow_tables_to_appear_in_same_query!(
     payout_accounts,
     payouts,
     postings,
+    pro_invoices,
+    pro_subscriptions,
+    reconciliation_findings,
+    reconciliations,
     refresh_tokens,
     refunds,
     registrations,
@@ -987,8 +1165,12 @@ diesel::allow_tables_to_appear_in_same_query!(
     run_series,
     run_standings,
     runs,
+    saved_search_hits,
+    saved_searches,
     session_cookies,
     sessions,
+    sign_in_addresses,
+    stripe_balance_transactions,
     stripe_customers,
     stripe_events,
     stripe_scans,
@@ -996,5 +1178,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     top_ups,
     transfers,
     users,
+    webhook_deliveries,
+    webhook_endpoints,
+    webhook_events,
     workload_spans,
 );

@@ -1,23 +1,20 @@
 //! The client: one pool of connections for public addresses and one for callers that may reach private ones.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, redirect};
 use serde_json::json;
 
+use super::EngineAddress;
 use super::address::forbidden_error;
 use super::answers::{Completion, EngineDescription, ModelList, ProbeAnswer};
 use super::recent::Recent;
-use super::{EngineAddress, rules};
+use super::resolver::{self, CheckedResolver, ForbiddenName, LookUp, Reach, checked};
 use crate::base::secret::Secret;
 use crate::base::{Code, Error, Result, clock};
 
@@ -63,9 +60,6 @@ impl EngineResponse {
     }
 }
 
-/// How names become addresses: the system's look-up, or a double of it in tests.
-pub type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> + Send + Sync>;
-
 /// Cheap to clone; clones share the connections. A process that forwards many streams keeps one for each of its threads.
 #[derive(Clone)]
 pub struct EngineClient {
@@ -77,14 +71,14 @@ pub struct EngineClient {
 
 impl EngineClient {
     pub fn new() -> Result<Self> {
-        Self::with_look_up(Arc::new(|name| Box::pin(system_look_up(name))))
+        Self::with_look_up(resolver::system())
     }
 
     /// Without a bound on silence within an answer: for a caller that has bounds of its own and reads thousands of small pieces a second,
     /// for each of which the bound's clock would have to be set.
     pub fn for_measuring() -> Result<Self> {
         let _already = rustls::crypto::ring::default_provider().install_default();
-        let look_up: LookUp = Arc::new(|name| Box::pin(system_look_up(name)));
+        let look_up = resolver::system();
         Ok(Self { public: build(false, &look_up, None)?, any: build(true, &look_up, None)?, look_up, recent: Recent::new() })
     }
 
@@ -163,7 +157,7 @@ impl EngineClient {
     pub async fn check(&self, target: &Target) -> Result<()> {
         target.address.check_literal(target.allow_private)?;
         if target.address.literal().is_none() {
-            checked(&self.look_up, target.address.host(), target.allow_private).await.map_err(|e| classify(e.as_ref()))?;
+            checked(&self.look_up, target.address.host(), reach(target.allow_private)).await.map_err(|e| classify(e.as_ref()))?;
         }
         Ok(())
     }
@@ -194,6 +188,10 @@ impl EngineClient {
     }
 }
 
+fn reach(allow_private: bool) -> Reach {
+    if allow_private { Reach::Any } else { Reach::Public }
+}
+
 fn build(allow_private: bool, look_up: &LookUp, silence: Option<Duration>) -> Result<reqwest::Client> {
     let builder = || {
         let builder = match silence {
@@ -209,53 +207,16 @@ fn build(allow_private: bool, look_up: &LookUp, silence: Option<Duration>) -> Re
             .tcp_nodelay(true)
             .connect_timeout(Duration::from_secs(CONNECT_SECONDS))
             .pool_idle_timeout(Duration::from_secs(60))
-            .dns_resolver(CheckedResolver { allow_private, look_up: look_up.clone() })
+            .dns_resolver(CheckedResolver { reach: reach(allow_private), look_up: look_up.clone() })
     };
     // A container without certificates of authorities can still reach engines by http; https then fails by itself.
     builder().build().or_else(|_| builder().tls_certs_only([]).build()).map_err(Error::internal)
 }
 
-/// Resolves and checks in one step, so that the connection goes to the addresses that were checked.
-struct CheckedResolver {
-    allow_private: bool,
-    look_up: LookUp,
-}
-
-impl Resolve for CheckedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (allow_private, look_up) = (self.allow_private, self.look_up.clone());
-        Box::pin(async move {
-            let addresses = checked(&look_up, name.as_str(), allow_private).await?;
-            Ok(Box::new(addresses.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
-        })
-    }
-}
-
-/// A host name has an address that must not be reached. One is enough to refuse the name.
-#[derive(Debug, thiserror::Error)]
-#[error("the name has an address that is not public ({0})")]
-struct ForbiddenName(&'static str);
-
-async fn system_look_up(name: String) -> std::io::Result<Vec<IpAddr>> {
-    Ok(tokio::net::lookup_host((name.as_str(), 0)).await?.map(|socket| socket.ip()).collect())
-}
-
-async fn checked(look_up: &LookUp, name: &str, allow_private: bool) -> Result<Vec<IpAddr>, Box<dyn std::error::Error + Send + Sync>> {
-    let addresses = look_up(name.to_owned()).await?;
-    if !allow_private && let Some(kind) = addresses.iter().find_map(|ip| rules::forbidden(*ip)) {
-        return Err(Box::new(ForbiddenName(kind)));
-    }
-    Ok(addresses)
-}
-
 /// Which error of ours a failure of the client is. The text names no address: the caller may not be the engine's owner.
 fn classify(error: &(dyn std::error::Error + 'static)) -> Error {
-    let mut cause = Some(error);
-    while let Some(e) = cause {
-        if let Some(ForbiddenName(kind)) = e.downcast_ref() {
-            return forbidden_error(kind);
-        }
-        cause = e.source();
+    if let Some(kind) = ForbiddenName::among(error) {
+        return forbidden_error(kind);
     }
     let (code, detail) = match error.downcast_ref::<reqwest::Error>() {
         Some(e) if e.is_timeout() && !e.is_connect() => (Code::EngineUnreachable, "The engine did not answer in time."),

@@ -1,6 +1,6 @@
-//! Toolkit: reaching an OpenAI-compatible engine by URL.
+//! Toolkit: reaching what stands at a URL that is somebody else's text: an OpenAI-compatible engine, or a receiver of webhooks.
 //!
-//! An engine's URL is somebody else's text. What holds here, whoever calls:
+//! What holds here, whoever calls:
 //! * a connection goes only to an address that passed [`rules`] in the very look-up that the connection uses, so a name that changes its
 //!   address between check and use gains nothing;
 //! * redirects are never followed and no proxy of the environment is used;
@@ -10,12 +10,16 @@
 mod address;
 mod answers;
 mod client;
+mod posting;
 mod recent;
+mod resolver;
 pub mod rules;
 
 pub use address::{AddressFault, EngineAddress};
 pub use answers::{EngineDescription, EngineModel, ProbeAnswer};
-pub use client::{BodyStream, EngineClient, EngineResponse, LookUp, Target};
+pub use client::{BodyStream, EngineClient, EngineResponse, Target};
+pub use posting::{PostClient, PostFault, PostRequest, Posted};
+pub use resolver::{LookUp, Reach};
 
 /// `owned_by` of the model that `rigmark simulate-engine` serves; modes other than the sandbox refuse such an engine.
 pub const SIMULATED_OWNER: &str = "rigmark-simulated-engine";

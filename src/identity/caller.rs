@@ -5,7 +5,7 @@
 
 use super::{
     handle::Handle,
-    model::{Account, KeyCaller, scope_set},
+    model::{Account, KeyCaller, ProFact, scope_set},
     queries::{
         callers::{self, KeyRef},
         members,
@@ -48,6 +48,8 @@ pub struct Caller {
     pub is_operator: bool,
     /// What the credentials and the role allow together.
     pub scopes: ScopeSet,
+    /// Rate limits by account are this many times those of a free one.
+    pub rate_factor: u32,
 }
 
 impl Caller {
@@ -63,6 +65,7 @@ impl Caller {
             role: Role::Owner,
             is_operator,
             scopes: Role::Owner.scopes(),
+            rate_factor: 1,
         }
     }
 
@@ -135,7 +138,8 @@ async fn by_key(ctx: &Ctx, conn: &mut Conn, kind: KeyKind, secret: &str, acting_
     let key = found.ok_or_else(|| if kind == KeyKind::Upload { no_token() } else { unauthenticated() })?;
     callers::key_mark_used(conn, &key, now).await?;
     let machine_id = key.machine_id;
-    let caller = of_key(key)?;
+    let factor = rate_factor(ctx, conn, key.pro).await?;
+    let caller = of_key(key, factor)?;
     match acting_for {
         Some(name) if !is_handle(name, &caller.account_handle) => Err(no_account()),
         _ => Ok((caller, machine_id)),
@@ -150,7 +154,8 @@ pub async fn caller_refresh(ctx: &Ctx, conn: &mut Conn, caller: &Caller) -> Resu
     match (caller.actor, caller.session_id) {
         (Actor::ApiKey(id), _) => {
             let key = callers::key_caller(conn, KeyRef::Id(id), ctx.clock.wall_now()).await?.ok_or_else(unauthenticated)?;
-            of_key(key)
+            let factor = rate_factor(ctx, conn, key.pro).await?;
+            of_key(key, factor)
         }
         (Actor::User, Some(session)) => {
             let acting_for = caller.is_organization.then_some(caller.account_handle.as_str());
@@ -163,10 +168,12 @@ pub async fn caller_refresh(ctx: &Ctx, conn: &mut Conn, caller: &Caller) -> Resu
 async fn of_session(ctx: &Ctx, conn: &mut Conn, session: SessionId, acting_for: Option<&str>) -> Result<Caller> {
     let user = callers::session_caller(conn, session).await?.ok_or_else(unauthenticated)?;
     callers::session_mark_used(conn, session, &user, ctx.clock.wall_now()).await?;
+    let mut pro = user.pro;
     let mut caller = Caller::signed_in(user.user_id, user.handle, user.is_operator, session);
     if let Some(name) = acting_for.filter(|name| !is_handle(name, &caller.account_handle)) {
         let handle: Handle = name.parse().map_err(|_| no_account())?;
-        let (id, role) = callers::organization_of_member(conn, caller.user_id, &handle).await?.ok_or_else(no_account)?;
+        let (id, role, of_organization) = callers::organization_of_member(conn, caller.user_id, &handle).await?.ok_or_else(no_account)?;
+        pro = of_organization;
         caller = Caller {
             account_id: id,
             account_handle: handle.as_str().to_owned(),
@@ -176,7 +183,15 @@ async fn of_session(ctx: &Ctx, conn: &mut Conn, session: SessionId, acting_for: 
             ..caller
         };
     }
+    caller.rate_factor = rate_factor(ctx, conn, pro).await?;
     Ok(caller)
+}
+
+/// Business time is asked for only where there is something to compare it with.
+async fn rate_factor(ctx: &Ctx, conn: &mut Conn, pro: Option<ProFact>) -> Result<u32> {
+    let Some(pro) = pro else { return Ok(1) };
+    let now = ctx.business_now(conn).await?;
+    Ok(if pro.is_on(now) { ctx.config.tunables.pro_rate_factor } else { 1 })
 }
 
 /// A person who has signed in, acting for `account`: their own, or an organization they belong to.
@@ -192,7 +207,7 @@ pub async fn caller_for(conn: &mut Conn, caller: &Caller, account: AccountId) ->
     Ok(Caller { account_id: account, account_handle: summary.handle, is_organization: true, role, scopes: role.scopes(), ..caller.clone() })
 }
 
-fn of_key(key: KeyCaller) -> Result<Caller> {
+fn of_key(key: KeyCaller, rate_factor: u32) -> Result<Caller> {
     let is_organization = key.account_id != key.created_by;
     let role = match key.role.as_deref() {
         None => Role::Owner,
@@ -208,6 +223,7 @@ fn of_key(key: KeyCaller) -> Result<Caller> {
         role,
         is_operator: false,
         scopes: scope_set(&key.scopes).intersection(role.scopes()),
+        rate_factor,
     })
 }
 

@@ -178,17 +178,17 @@ async fn find(req: &HttpRequest) -> Result<Identified> {
     // A name that is no text is the name of no account.
     let acting_for = single(req.headers(), &ACCOUNT).map_err(|()| Error::not_found("account"))?;
     let mut conn = ctx.db.conn().await?;
-    let (found, account) = if KeyKind::of(&secret) == Some(KeyKind::Upload) {
+    let (found, account, factor) = if KeyKind::of(&secret) == Some(KeyKind::Upload) {
         let (caller, machine_id) = authenticate_uploader(ctx, &mut conn, &secret, acting_for.as_deref()).await?;
-        let account = caller.account_id;
-        (Identified::Uploader(Box::new(Uploader { caller, machine_id })), account)
+        let (account, factor) = (caller.account_id, caller.rate_factor);
+        (Identified::Uploader(Box::new(Uploader { caller, machine_id })), account, factor)
     } else {
         let caller = authenticate(ctx, &mut conn, &secret, acting_for.as_deref()).await?;
-        let account = caller.account_id;
-        (Identified::Caller(Box::new(caller)), account)
+        let (account, factor) = (caller.account_id, caller.rate_factor);
+        (Identified::Caller(Box::new(caller)), account, factor)
     };
     drop(conn);
-    rate_limit::charge(ctx, req, rate_limit::API, &account.to_string()).await?;
+    rate_limit::charge(ctx, req, rate_limit::API.times(factor), &account.to_string()).await?;
     Ok(found)
 }
 

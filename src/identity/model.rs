@@ -130,6 +130,36 @@ pub(super) struct SessionCaller {
     pub handle: String,
     pub is_operator: bool,
     pub last_used_at: DateTime<Utc>,
+    pub pro: Option<ProFact>,
+}
+
+/// Pro as an account's row has it (business time): given until some instant, sold until another or for as long as it renews itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Queryable, Selectable)]
+#[diesel(table_name = schema::entitlements, check_for_backend(diesel::pg::Pg))]
+pub struct ProFact {
+    pub granted_until: Option<DateTime<Utc>>,
+    pub sold_until: Option<DateTime<Utc>>,
+    /// What was sold goes on beyond `sold_until`, until the seller says otherwise.
+    pub renews: bool,
+    /// How many members an organization may have with what was sold.
+    pub seats: Option<i32>,
+}
+
+impl ProFact {
+    pub fn is_on(&self, now: DateTime<Utc>) -> bool {
+        self.renews || self.until().is_some_and(|until| now < until)
+    }
+
+    /// As far as is known now.
+    pub fn until(&self) -> Option<DateTime<Utc>> {
+        self.granted_until.max(self.sold_until)
+    }
+
+    /// The most members an organization may have at `now`; none where nothing limits them.
+    pub fn seats_at(&self, now: DateTime<Utc>) -> Option<i32> {
+        let is_granted = self.granted_until.is_some_and(|until| now < until);
+        self.seats.filter(|_| !is_granted && self.is_on(now))
+    }
 }
 
 #[derive(Queryable)]
@@ -144,6 +174,7 @@ pub(super) struct KeyCaller {
     pub last_used_at: Option<DateTime<Utc>>,
     /// The machine that an upload token is bound to.
     pub machine_id: Option<MachineId>,
+    pub pro: Option<ProFact>,
 }
 
 #[derive(Debug, Clone, Queryable, Selectable)]

@@ -117,6 +117,17 @@ pub(super) fn form_token(keys: &Keys, cookie: &str) -> Result<String> {
     Ok(encode(&mac.finalize().into_bytes()))
 }
 
+/// What is stored of an address.
+///
+/// # Errors
+/// None in practice: HMAC takes keys of any length.
+pub(super) fn address_hmac(keys: &Keys, address: std::net::IpAddr) -> Result<Vec<u8>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(keys.root.expose()).map_err(Error::internal)?;
+    mac.update(b"rigmark address v1\0");
+    mac.update(address.to_string().as_bytes());
+    Ok(mac.finalize().into_bytes().to_vec())
+}
+
 /// A new key and the beginning of it that may be shown.
 pub(super) fn key(kind: KeyKind) -> (Secret<String>, String) {
     let key = random(kind.prefix());

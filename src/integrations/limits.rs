@@ -26,6 +26,11 @@ pub struct Quota {
 }
 
 impl Quota {
+    /// The same policy for who may do more.
+    #[must_use]
+    pub const fn times(self, factor: u32) -> Self {
+        Self { limit: self.limit.saturating_mul(factor), ..self }
+    }
     const fn window_micros(&self) -> i64 {
         self.window_seconds as i64 * 1_000_000
     }

@@ -15,8 +15,10 @@ pub enum TransferCode {
     SandboxCredit,
     /// A payment through Stripe.
     TopUp,
-    /// The money is on its way back to the card. One that was made at Stripe has left already and may leave a debt.
+    /// A refund asked for: the money is on its way back to the card.
     Refund,
+    /// A refund made in Stripe's dashboard: the money has left already, so this may leave a debt.
+    RefundAtStripe,
     RefundSettled,
     /// It came back, before or after it was settled.
     RefundFailed,
@@ -35,7 +37,7 @@ pub enum TransferCode {
     EarningsMatured,
     Payout,
     PayoutFailed,
-    /// A Pro subscription paid through Stripe.
+    /// A Pro subscription paid through Stripe; in the sandbox, with play money.
     ProPayment,
     /// An operator's entry.
     Adjustment,
@@ -50,6 +52,7 @@ impl TransferCode {
         Self::SandboxCredit,
         Self::TopUp,
         Self::Refund,
+        Self::RefundAtStripe,
         Self::RefundSettled,
         Self::RefundFailed,
         Self::Chargeback,
@@ -73,6 +76,7 @@ impl TransferCode {
             Self::SandboxCredit => "sandbox_credit",
             Self::TopUp => "top_up",
             Self::Refund => "refund",
+            Self::RefundAtStripe => "refund_at_stripe",
             Self::RefundSettled => "refund_settled",
             Self::RefundFailed => "refund_failed",
             Self::Chargeback => "chargeback",
@@ -101,6 +105,7 @@ impl TransferCode {
             Self::SandboxCredit => "Sandbox credit",
             Self::TopUp => "Top-up",
             Self::Refund => "Refund",
+            Self::RefundAtStripe => "Refund by Stripe",
             Self::RefundSettled => "Refund settled",
             Self::RefundFailed => "Refund returned",
             Self::Chargeback => "Chargeback",
@@ -129,7 +134,7 @@ impl TransferCode {
         match self {
             Self::SandboxCredit => (&[SandboxMint], &[Available]),
             Self::TopUp | Self::ChargebackReversed => (&[StripeClearing], &[Available]),
-            Self::Refund => (&[Available], &[RefundsInTransit]),
+            Self::Refund | Self::RefundAtStripe => (&[Available], &[RefundsInTransit]),
             Self::RefundSettled => (&[RefundsInTransit], &[StripeClearing]),
             Self::RefundFailed => (&[RefundsInTransit, StripeClearing], &[Available]),
             Self::Chargeback => (&[Available], &[StripeClearing]),
@@ -140,7 +145,7 @@ impl TransferCode {
             Self::EarningsMatured => (&[Earnings], &[Payable]),
             Self::Payout => (&[Payable], &[StripeClearing]),
             Self::PayoutFailed => (&[StripeClearing], &[Payable]),
-            Self::ProPayment => (&[StripeClearing], &[PlatformFees]),
+            Self::ProPayment => (&[StripeClearing, Available], &[PlatformFees]),
             Self::Adjustment => (ANY, ANY),
         }
     }

@@ -422,6 +422,19 @@ pub struct Statement {
     pub next: Option<LineKey>,
 }
 
+/// What one rental cost or earned an account over a span, corrections taken off: host share + fee = gross (money.md 8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RentalFold {
+    pub rental: RentalId,
+    /// The account paid for it; otherwise it was paid.
+    pub is_renter: bool,
+    pub gross: Money,
+    /// The platform's part.
+    pub fee: Money,
+    /// What it changed for the account: the gross with a minus, or the gross less the fee.
+    pub own: Money,
+}
+
 /// Something the books say that the postings do not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {

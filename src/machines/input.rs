@@ -11,6 +11,7 @@ use crate::{
         given::{given, given_object, object, optional_object},
         secret::Secret,
         shape::{NameText, RegionText},
+        text,
         units::MIB_PER_GIB,
     },
     catalog::{self, HardwareKind, HardwareModel},
@@ -191,9 +192,10 @@ pub(super) struct Endpoint {
 }
 
 pub(super) fn check_name(faults: &mut Faults, name: &str) -> String {
-    if name.trim().is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        faults.add("/name", "wrong_length", format!("A name has 1 to {NAME_CHARS_MAX} characters, none of them a control character."));
+    if name.trim().is_empty() || name.chars().count() > NAME_CHARS_MAX {
+        faults.add("/name", "wrong_length", format!("A name has 1 to {NAME_CHARS_MAX} characters."));
     }
+    faults.extend(text::label_fault("/name", name));
     name.trim().to_owned()
 }
 
@@ -302,10 +304,10 @@ fn check_bounds(faults: &mut Faults, gpu_count: i32, [vram_gib, ram_gib, power_l
 /// An empty text is none.
 fn check_text(faults: &mut Faults, pointer: &str, text: Option<String>) -> Option<String> {
     let text = text?;
-    if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(char::is_control) {
-        let detail = format!("The value has at most {TEXT_CHARS_MAX} characters, none of them a control character.");
-        faults.add(pointer, "too_long", detail);
+    if text.chars().count() > TEXT_CHARS_MAX {
+        faults.add(pointer, "too_long", format!("The value has at most {TEXT_CHARS_MAX} characters."));
     }
+    faults.extend(text::label_fault(pointer, &text));
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }

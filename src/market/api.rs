@@ -128,7 +128,7 @@ pub async fn quote_create(_auth: Auth<scope::RentalsRead>, body: Json<CreateQuot
 /// Rank what was measured
 ///
 /// Each row is a model in one quantization and KV cache type on one hardware, at one context and concurrency, with the median of its accepted runs
-/// and the run that has it. An account counts once. `tokens_per_dollar` ranks published listings that have a measured badge.
+/// and the run that has it. A person counts once. `tokens_per_dollar` ranks published listings that have a measured badge.
 #[utoipa::path(tag = "Runs", params(LeaderboardQuery), responses((status = 200, body = Page<LeaderboardRow>), QueryProblems))]
 #[get("/api/v1/leaderboard")]
 pub async fn leaderboard_list(query: Query<LeaderboardQuery>, ctx: Ctx) -> Result<impl Responder> {

@@ -11,6 +11,7 @@ use crate::base::{
     id::{ListingId, MachineId},
     money::Currency,
     shape::PriceText,
+    text,
 };
 
 const HOURS_MAX: i32 = 8_760;
@@ -146,11 +147,10 @@ impl Offer {
             let [until, now] = [until, now].map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
             add("/available_until", "in_the_past", format!("{until} has passed: it is {now}."));
         }
-        let is_printable = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
-        if self.description.chars().count() > DESCRIPTION_CHARS_MAX || !self.description.chars().all(is_printable) {
-            let detail = format!("A description has at most {DESCRIPTION_CHARS_MAX} characters, none of them a control character.");
-            add("/description", "too_long", detail);
+        if self.description.chars().count() > DESCRIPTION_CHARS_MAX {
+            add("/description", "too_long", format!("A description has at most {DESCRIPTION_CHARS_MAX} characters."));
         }
+        faults.extend(text::prose_fault("/description", &self.description));
         if faults.is_empty() { Ok(()) } else { Err(Error::invalid_fields(faults)) }
     }
 }

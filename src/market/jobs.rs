@@ -5,7 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::service;
+use super::{
+    saved_searches::{self, model::ListingOffered},
+    service,
+};
 use crate::{
     base::{Error, Result},
     benchmarks::{self, model::RunChanged},
@@ -62,5 +65,19 @@ impl JobHandler for RunChangedHandler {
     async fn run(&self, ctx: &Ctx, payload: serde_json::Value) -> Result<()> {
         let changed: RunChanged = serde_json::from_value(payload).map_err(Error::internal)?;
         service::reassess_run(ctx, changed.run_id).await
+    }
+}
+
+/// A listing came on the market or changed there: saved searches that it fits tell of it.
+pub struct ListingOfferedHandler;
+
+#[async_trait(?Send)]
+impl JobHandler for ListingOfferedHandler {
+    fn kind(&self) -> &'static str {
+        saved_searches::LISTING_OFFERED
+    }
+    async fn run(&self, ctx: &Ctx, payload: serde_json::Value) -> Result<()> {
+        let offered: ListingOffered = serde_json::from_value(payload).map_err(Error::internal)?;
+        saved_searches::tell(ctx, offered.listing_id).await
     }
 }

@@ -18,10 +18,11 @@ pub mod pages;
 pub mod price;
 mod queries;
 mod quote;
+pub mod saved_searches;
 mod search;
 pub mod service;
 pub mod state;
 pub mod workload;
 
 pub use gate::Unmet;
-pub use jobs::{ListingEvidence, MachineChangedHandler, RunChangedHandler};
+pub use jobs::{ListingEvidence, ListingOfferedHandler, MachineChangedHandler, RunChangedHandler};

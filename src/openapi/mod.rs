@@ -7,6 +7,7 @@
 mod operations;
 mod parts;
 mod schemas;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -16,11 +17,15 @@ use utoipa::OpenApi;
 use utoipa_actix_web::AppExt;
 
 use crate::{
-    base::shape::{ContextText, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, RegionText},
-    benchmarks::{model::EvidenceLevel, service::RunSort},
+    base::shape::{ContextText, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, RegionText},
+    benchmarks::{
+        model::{EvidenceLevel, StaleRun},
+        service::RunSort,
+    },
     catalog::service::Candidate,
     endpoint::ChatRequest,
     market::{Unmet, service::Sort},
+    rentals::model::RentalLowFunds,
     routes,
 };
 
@@ -35,6 +40,7 @@ use crate::{
     tags(
         (name = "Accounts", description = "Registering, signing in, the own account and its API keys"),
         (name = "Organizations", description = "Teams: members, roles and invitations"),
+        (name = "Webhooks", description = "Being told of events at an address of one's own, signed as the Standard Webhooks specification says"),
         (name = "Catalog", description = "Hardware models and language models that are known by name"),
         (name = "Machines", description = "A host's machines, and the challenges that are drawn for them"),
         (name = "Runs", description = "Run documents with their verdicts: public evidence of what a machine does"),
@@ -47,7 +53,7 @@ use crate::{
         (name = "Service", description = "Whether the service works, and what its problem codes mean")
     ),
     components(schemas(
-        Candidate, ChatRequest, ContextText, EvidenceLevel, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, RegionText, RunSort, Sort, Unmet
+        Candidate, ChatRequest, ContextText, EvidenceLevel, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, RegionText, RentalLowFunds, RunSort, Sort, StaleRun, Unmet
     ))
 )]
 struct Document;
@@ -65,6 +71,7 @@ pub fn collected() -> utoipa::openapi::OpenApi {
 pub fn document() -> Value {
     let mut document = serde_json::to_value(collected()).unwrap_or_default();
     parts::add(&mut document);
+    webhooks::add(&mut document);
     schemas::complete(&mut document);
     operations::complete(&mut document);
     document

@@ -209,6 +209,30 @@ pub struct RentalView {
     pub access: Access,
 }
 
+/// A rental as a statement names it.
+#[derive(Debug, Clone)]
+pub struct RentalOnStatement {
+    pub id: RentalId,
+    pub renter_account_id: AccountId,
+    pub host_account_id: AccountId,
+    /// Of the machine, such as `2 × RTX 3090`.
+    pub machine: String,
+    pub price_per_hour: Money,
+    pub started_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Whole seconds of each billed span within the statement's period.
+    pub billed_seconds: i64,
+}
+
+/// A rental whose renter's money lasts only for a while; sent to the renter alone.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RentalLowFunds {
+    #[serde(flatten)]
+    pub rental: RentalView,
+    /// How long the money lasts that is held and available for all of the renter's rentals.
+    pub runway_seconds: i64,
+}
+
 /// A span of billed time as the API shows it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct UsageSegment {

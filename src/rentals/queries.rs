@@ -1,4 +1,6 @@
-//! All SQL of the rentals' tables, and reads of `machines` for signs of life.
+//! All SQL of the rentals' tables, and reads of `machines` for signs of life and names of hardware.
+
+use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::{prelude::*, sql_types};
@@ -10,12 +12,12 @@ use super::{
 };
 use crate::{
     base::{
-        Code, Error, Result,
+        Code, Error, Money, Result,
         id::{AccountId, MachineId, RentalId},
     },
     db::{
         Conn, KeptDsl, OnConstraint, Tx,
-        schema::{rental_events, rental_segments, rentals},
+        schema::{hardware_models, machines, rental_events, rental_segments, rentals},
     },
 };
 
@@ -86,6 +88,17 @@ pub async fn rental_list_active(conn: &mut Conn, renter: AccountId) -> Result<Ve
         .filter(rentals::status.eq("active"))
         .order(rentals::id.desc())
         .select(Rental::as_select())
+        .load(conn)
+        .await?)
+}
+
+/// These rentals, with the name and number of the machine's GPUs.
+pub async fn rental_list_with_gpus(conn: &mut Conn, ids: &[RentalId]) -> Result<Vec<(Rental, String, i32)>> {
+    let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    Ok(rentals::table
+        .inner_join(machines::table.inner_join(hardware_models::table))
+        .filter(rentals::id.eq_any(ids))
+        .select((Rental::as_select(), hardware_models::name, machines::gpu_count))
         .load(conn)
         .await?)
 }
@@ -279,4 +292,128 @@ pub async fn event_list(conn: &mut Conn, rental: RentalId, after: i64) -> Result
         .select(RentalEvent::as_select())
         .load(conn)
         .await?)
+}
+
+/// Locks those of these rentals that are active, in the order of their ids, leaving out what somebody else has locked.
+pub async fn rental_lock_active(tx: &mut Tx<'_>, ids: &[RentalId]) -> Result<Vec<Rental>> {
+    let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    Ok(rentals::table
+        .filter(rentals::id.eq_any(ids))
+        .filter(rentals::status.eq("active"))
+        .order(rentals::id)
+        .select(Rental::as_select())
+        .for_update()
+        .skip_locked()
+        .load(&mut **tx)
+        .await?)
+}
+
+/// The open spans of these rentals.
+pub async fn segment_list_open(conn: &mut Conn, rentals: &[RentalId]) -> Result<Vec<SegmentRow>> {
+    let ids: Vec<uuid::Uuid> = rentals.iter().map(|r| r.uuid()).collect();
+    Ok(rental_segments::table
+        .filter(rental_segments::rental_id.eq_any(ids))
+        .filter(rental_segments::ended_at.is_null())
+        .select(SegmentRow::as_select())
+        .load(conn)
+        .await?)
+}
+
+type LastSigns = (Option<DateTime<Utc>>, Option<DateTime<Utc>>);
+
+/// Of the machine of each rental: its last sign of life, and the first failed probe since.
+pub async fn machine_signs(conn: &mut Conn, ids: &[RentalId]) -> Result<HashMap<RentalId, LastSigns>> {
+    let ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    let rows: Vec<(RentalId, LastSigns)> = rentals::table
+        .inner_join(machines::table)
+        .filter(rentals::id.eq_any(ids))
+        .select((rentals::id, (machines::last_seen_at, machines::probe_failed_at)))
+        .load(conn)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+#[derive(QueryableByName)]
+struct RateRow {
+    #[diesel(sql_type = sql_types::Uuid)]
+    renter: AccountId,
+    #[diesel(sql_type = sql_types::BigInt)]
+    rate: Money,
+}
+
+/// What all running rentals of each renter cost an hour.
+pub async fn rate_list_running(conn: &mut Conn, renters: &[AccountId]) -> Result<Vec<(AccountId, Money)>> {
+    let rows: Vec<RateRow> = diesel::sql_query(
+        "SELECT renter_account_id AS renter, sum(price_per_hour_micros)::bigint AS rate FROM rentals
+         WHERE renter_account_id = ANY ($1) AND status = 'active' AND paused_at IS NULL GROUP BY renter_account_id",
+    )
+    .bind::<sql_types::Array<sql_types::Uuid>, _>(renters)
+    .kept()
+    .load(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.renter, row.rate)).collect())
+}
+
+/// What a tick changes of a rental and its open span.
+#[derive(Debug, Clone)]
+pub struct Billed {
+    pub id: RentalId,
+    segment_sequence: i32,
+    segment_gross: Money,
+    settled_through: Option<DateTime<Utc>>,
+    gross_posted: Money,
+    fee_posted: Money,
+    transfer_sequence: i32,
+    next_due_at: Option<DateTime<Utc>>,
+}
+
+impl Billed {
+    pub fn of(rental: &Rental, segment_sequence: i32, segment_gross: Money) -> Self {
+        Self {
+            id: rental.id,
+            segment_sequence,
+            segment_gross,
+            settled_through: rental.settled_through,
+            gross_posted: rental.gross_posted_micros,
+            fee_posted: rental.fee_posted_micros,
+            transfer_sequence: rental.transfer_sequence,
+            next_due_at: rental.next_due_at,
+        }
+    }
+}
+
+const UPDATE_SEGMENTS: &str = "
+UPDATE rental_segments s SET gross_posted_micros = n.gross
+FROM unnest($1, $2, $3) n (rental, sequence, gross) WHERE s.rental_id = n.rental AND s.sequence = n.sequence";
+
+const UPDATE_RENTALS: &str = "
+UPDATE rentals r SET settled_through = n.settled, gross_posted_micros = n.gross, fee_posted_micros = n.fee, transfer_sequence = n.sequence,
+    next_due_at = n.due
+FROM unnest($1, $2, $3, $4, $5, $6) n (rental, settled, gross, fee, sequence, due) WHERE r.id = n.rental";
+
+/// Writes back what a tick changed; the caller holds the rentals' locks.
+pub async fn rental_update_billed(tx: &mut Tx<'_>, billed: &[Billed]) -> Result<()> {
+    use sql_types::{Array, BigInt, Integer, Nullable, Timestamptz, Uuid};
+    if billed.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<uuid::Uuid> = billed.iter().map(|row| row.id.uuid()).collect();
+    diesel::sql_query(UPDATE_SEGMENTS)
+        .bind::<Array<Uuid>, _>(&ids)
+        .bind::<Array<Integer>, _>(billed.iter().map(|row| row.segment_sequence).collect::<Vec<_>>())
+        .bind::<Array<BigInt>, _>(billed.iter().map(|row| row.segment_gross.micros()).collect::<Vec<_>>())
+        .kept()
+        .execute(&mut **tx)
+        .await?;
+    diesel::sql_query(UPDATE_RENTALS)
+        .bind::<Array<Uuid>, _>(&ids)
+        .bind::<Array<Nullable<Timestamptz>>, _>(billed.iter().map(|row| row.settled_through).collect::<Vec<_>>())
+        .bind::<Array<BigInt>, _>(billed.iter().map(|row| row.gross_posted.micros()).collect::<Vec<_>>())
+        .bind::<Array<BigInt>, _>(billed.iter().map(|row| row.fee_posted.micros()).collect::<Vec<_>>())
+        .bind::<Array<Integer>, _>(billed.iter().map(|row| row.transfer_sequence).collect::<Vec<_>>())
+        .bind::<Array<Nullable<Timestamptz>>, _>(billed.iter().map(|row| row.next_due_at).collect::<Vec<_>>())
+        .kept()
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
 }

@@ -46,15 +46,18 @@ pub async fn api(req: ServiceRequest, next: Next<impl MessageBody + 'static>) ->
 }
 
 async fn before(req: &ServiceRequest, reads: bool) -> Result<()> {
-    // A method that the path does not take is 405, whatever stands in the query.
-    let is_taken = req.app_data::<Data<Paths>>().is_none_or(|paths| paths.takes(req.method(), req.path()));
+    // A method that the path does not take is 405, whatever stands in the query, and somebody who has to say who they are hears that first.
+    let is_known = has_credentials(req.headers());
+    let paths = req.app_data::<Data<Paths>>();
+    let is_taken =
+        paths.is_none_or(|paths| paths.takes(req.method(), req.path()) && (is_known || !paths.needs_credentials(req.method(), req.path())));
     if !reads
         && is_taken
         && let Some(error) = query::unread(req.query_string())
     {
         return Err(error);
     }
-    if !has_credentials(req.headers()) {
+    if !is_known {
         charge_address(req.request()).await?;
     }
     Ok(())

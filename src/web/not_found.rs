@@ -9,7 +9,7 @@ use actix_web::{
     http::{Method, header},
     web::Data,
 };
-use utoipa::openapi::{OpenApi, PathItem};
+use utoipa::openapi::{OpenApi, PathItem, path::Operation};
 
 use crate::base::{Code, Error};
 
@@ -24,7 +24,13 @@ pub struct Paths {
 #[derive(Debug)]
 struct Taken {
     pattern: String,
-    methods: Vec<&'static str>,
+    methods: Vec<TakenMethod>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TakenMethod {
+    name: &'static str,
+    needs_credentials: bool,
 }
 
 impl Paths {
@@ -42,20 +48,26 @@ impl Paths {
     }
 
     pub(super) fn takes(&self, method: &Method, path: &str) -> bool {
-        self.fitting(path).any(|taken| taken.methods.contains(&method.as_str()))
+        self.methods_at(path).any(|taken| taken.name == method.as_str())
+    }
+
+    /// Whether a stranger is refused there, whatever else they send.
+    pub(super) fn needs_credentials(&self, method: &Method, path: &str) -> bool {
+        let mut taken = self.methods_at(path).filter(|taken| taken.name == method.as_str()).peekable();
+        taken.peek().is_some() && taken.all(|taken| taken.needs_credentials)
     }
 
     /// The methods that `path` takes; empty when there is nothing.
     fn methods_of(&self, path: &str) -> Vec<&'static str> {
-        let mut all: Vec<_> = self.fitting(path).flat_map(|taken| &taken.methods).copied().collect();
+        let mut all: Vec<_> = self.methods_at(path).map(|taken| taken.name).collect();
         all.sort_unstable();
         all.dedup();
         all
     }
 
-    fn fitting<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Taken> {
+    fn methods_at<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a TakenMethod> {
         let same = self.by_beginning.get(beginning(path)).into_iter().flatten();
-        same.chain(&self.others).filter(move |taken| fits(&taken.pattern, path))
+        same.chain(&self.others).filter(move |taken| fits(&taken.pattern, path)).flat_map(|taken| &taken.methods)
     }
 }
 
@@ -65,7 +77,7 @@ fn beginning(path: &str) -> &str {
     path.get(..end).unwrap_or(path)
 }
 
-fn methods(item: &PathItem) -> Vec<&'static str> {
+fn methods(item: &PathItem) -> Vec<TakenMethod> {
     let all = [
         ("GET", &item.get),
         ("HEAD", &item.get),
@@ -74,7 +86,17 @@ fn methods(item: &PathItem) -> Vec<&'static str> {
         ("PATCH", &item.patch),
         ("DELETE", &item.delete),
     ];
-    all.iter().filter(|(_, operation)| operation.is_some()).map(|(name, _)| *name).collect()
+    let taken = |(name, operation): &(&'static str, &Option<Operation>)| {
+        operation.as_ref().map(|operation| TakenMethod { name, needs_credentials: needs_credentials(operation) })
+    };
+    all.iter().filter_map(taken).collect()
+}
+
+/// Whether every way into the operation names a scheme; an empty requirement is a way in for strangers.
+fn needs_credentials(operation: &Operation) -> bool {
+    let ways = serde_json::to_value(&operation.security).unwrap_or_default();
+    let names_scheme = |way: &serde_json::Value| way.as_object().is_some_and(|schemes| !schemes.is_empty());
+    ways.as_array().is_some_and(|ways| !ways.is_empty() && ways.iter().all(names_scheme))
 }
 
 fn fits(pattern: &str, path: &str) -> bool {

@@ -63,8 +63,8 @@ pub const fn status(code: Code) -> StatusCode {
     match code {
         C::MalformedRequest | C::InvalidCursor | C::InvalidSignature | C::IdempotencyKeyRequired => StatusCode::BAD_REQUEST,
         C::Unauthenticated | C::InvalidCredentials | C::RefreshTokenReused => StatusCode::UNAUTHORIZED,
-        C::InsufficientFunds => StatusCode::PAYMENT_REQUIRED,
-        C::InsufficientScope | C::Forbidden | C::ConflictOfInterest | C::ForgedRequest => StatusCode::FORBIDDEN,
+        C::InsufficientFunds | C::CardDeclined => StatusCode::PAYMENT_REQUIRED,
+        C::InsufficientScope | C::Forbidden | C::ProRequired | C::ConflictOfInterest | C::ForgedRequest => StatusCode::FORBIDDEN,
         C::NotFound => StatusCode::NOT_FOUND,
         C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         C::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -89,6 +89,8 @@ pub const fn status(code: Code) -> StatusCode {
         | C::ChallengeUsed
         | C::ChallengeExpired
         | C::PayoutsNotEnabled
+        | C::AlreadySubscribed
+        | C::NoFreeSeat
         | C::NoPaymentProvider => StatusCode::CONFLICT,
         C::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         C::UnsupportedMediaType | C::UnsupportedEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,

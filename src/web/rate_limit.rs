@@ -24,8 +24,11 @@ pub const API: Quota = quota("api", 6_000, 60);
 pub const PUBLIC: Quota = quota("public", 6_000, 60);
 /// Failed sign-ins, by address.
 pub const AUTH: Quota = quota("auth", 30, 300);
-/// Failed sign-ins, by the account that was tried (hash of the address typed in).
-pub const AUTH_NAME: Quota = quota("auth_name", 10, 300);
+/// Failed sign-ins, by address and the account that was tried (hash of what was typed in).
+pub const AUTH_PAIR: Quota = quota("auth_pair", 10, 300);
+/// Failed sign-ins, by the account that was tried alone, from addresses where it has not signed in before. Loose, since it holds the account's
+/// owner back too at a new address.
+pub const AUTH_NAME: Quota = quota("auth_name", 60, 3_600);
 /// By address.
 pub const REGISTER: Quota = quota("register", 600, 3_600);
 /// Mails sent on somebody's request (reset, confirmation), by receiver.
@@ -38,7 +41,7 @@ pub const UPLOADS: Quota = quota("uploads", 1_200, 3_600);
 pub const REPORTS: Quota = quota("reports", 120, 3_600);
 
 /// Every policy, for the documentation.
-pub const ALL: [Quota; 9] = [API, PUBLIC, AUTH, AUTH_NAME, REGISTER, MAIL, CHALLENGES, UPLOADS, REPORTS];
+pub const ALL: [Quota; 10] = [API, PUBLIC, AUTH, AUTH_PAIR, AUTH_NAME, REGISTER, MAIL, CHALLENGES, UPLOADS, REPORTS];
 
 /// What was decided about this request, for the headers.
 #[derive(Default)]

@@ -52,6 +52,15 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/organizations/{guild}/invitations", r#"{"handle": "mallory", "role": "owner"}"#, Hidden),
     ("post", "/api/v1/organizations/{guild}/invitations/{invitation}/accept", "", Hidden),
     ("delete", "/api/v1/organizations/{guild}/invitations/{invitation}", "", Hidden),
+    ("get", "/api/v1/webhook-endpoints", "", Own),
+    ("post", "/api/v1/webhook-endpoints", r#"{"url": "http://127.0.0.1:1/mine", "events": ["*"]}"#, Own),
+    ("get", "/api/v1/webhook-endpoints/{hook}", "", Hidden),
+    ("patch", "/api/v1/webhook-endpoints/{hook}", r#"{"url": "http://127.0.0.1:1/taken"}"#, Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/rotate-secret", "", Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/test", "", Hidden),
+    ("get", "/api/v1/webhook-endpoints/{hook}/deliveries", "", Hidden),
+    ("post", "/api/v1/webhook-endpoints/{hook}/deliveries/{hook_event}/retry", "", Hidden),
+    ("delete", "/api/v1/webhook-endpoints/{hook}", "", Hidden),
     ("post", "/api/v1/machines", r#"{"name": "mine", "hardware": {"gpu": "RTX 3090", "gpu_count": 1}}"#, Own),
     ("get", "/api/v1/machines", "", Own),
     ("get", "/api/v1/machines/{machine}", "", Hidden),
@@ -76,6 +85,11 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
         Own,
     ),
     ("delete", "/api/v1/reports/{report}", "", Hidden),
+    ("get", "/api/v1/cells.csv", "", OwnFault(403)),
+    ("get", "/api/v1/cells.parquet", "", OwnFault(403)),
+    ("post", "/api/v1/saved-searches", r#"{"name": "mine", "query": {"hardware": "rtx-3090"}}"#, OwnFault(403)),
+    ("get", "/api/v1/saved-searches", "", Own),
+    ("delete", "/api/v1/saved-searches/{search}", "", Hidden),
     ("post", "/api/v1/rentals", r#"{"listing_id": "{draft}"}"#, Hidden),
     ("get", "/api/v1/rentals", "", Own),
     ("get", "/api/v1/rentals/{rental}", "", Hidden),
@@ -101,8 +115,8 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("get", "/api/v1/top-ups/{paid}/receipt.html", "", Hidden),
     ("post", "/api/v1/payment-methods", "{}", OwnFault(409)),
     ("get", "/api/v1/payment-methods", "", Own),
-    ("patch", "/api/v1/payment-methods/pm_renters", r#"{"is_default": true}"#, Hidden),
-    ("delete", "/api/v1/payment-methods/pm_renters", "", Hidden),
+    ("patch", "/api/v1/payment-methods/{card}", r#"{"is_default": true}"#, Hidden),
+    ("delete", "/api/v1/payment-methods/{card}", "", Hidden),
     ("get", "/api/v1/card-setups/{card_setup}", "", Hidden),
     ("get", "/api/v1/automatic-top-up", "", OwnFault(404)),
     ("put", "/api/v1/automatic-top-up", r#"{"threshold": "1.00", "amount": "50.00", "payment_method": "pm_renters"}"#, OwnFault(409)),
@@ -113,9 +127,19 @@ const ROWS: &[(&str, &str, &str, Stranger)] = &[
     ("post", "/api/v1/payouts", r#"{"amount": "1.00"}"#, OwnFault(409)),
     ("get", "/api/v1/payouts", "", Own),
     ("get", "/api/v1/payouts/{payout}", "", Hidden),
+    ("post", "/api/v1/pro", r#"{"plan": "monthly"}"#, OwnFault(402)),
+    ("post", "/api/v1/pro/cancel", "", OwnFault(409)),
+    ("post", "/api/v1/pro/plan", r#"{"plan": "yearly"}"#, OwnFault(409)),
+    ("post", "/api/v1/pro/portal", r#"{"return_url": "https://example.org/"}"#, OwnFault(409)),
+    ("post", "/api/v1/pro/resume", "", OwnFault(409)),
+    ("post", "/api/v1/pro/seats", r#"{"seats": 1}"#, OwnFault(409)),
     ("post", "/api/v1/sandbox/credits", r#"{"amount": "1.00"}"#, Own),
     ("get", "/api/v1/sandbox/clock", "", Own),
     ("post", "/api/v1/sandbox/clock", r#"{"advance_seconds": 0}"#, OwnFault(422)),
+    ("get", "/api/v1/invoices/{month}", "", Own),
+    ("get", "/api/v1/invoices/{month}/invoice.csv", "", Own),
+    ("get", "/api/v1/invoices/{month}/invoice.html", "", Own),
+    ("get", "/api/v1/reconciliation", "", Forbidden),
     ("get", "/api/v1/admin/review-queue", "", Forbidden),
     ("get", "/api/v1/admin/disputes/{dispute}/evidence", "", Forbidden),
     ("get", "/api/v1/admin/matrix-runs/{run}", "", Forbidden),
@@ -172,14 +196,21 @@ impl Owned {
         let form = json!({ "model": "gpt-oss-20b", "hardware": "rtx-3090", "engine": "vllm", "quantization": "mxfp4", "context_tokens": 0,
             "concurrency": 1, "rate": "total", "tokens_per_second": 90 });
         let report = text(&host.http.post("/api/v1/reports").json(&form).expect(201).await["id"]);
+        hosts::give_pro(&stage.app, host).await;
+        let form = json!({ "name": "theirs", "query": { "hardware": "rtx-3090" } });
+        let search = text(&host.http.post("/api/v1/saved-searches").json(&form).expect(201).await["id"]);
         let top_up = canceled_top_up(&stage).await;
         let (refund, dispute) = moved_back(&stage, &top_up).await;
         let (paid, card_setup) = paid_with_a_saved_card(&stage).await;
         let payout = failed_payout(&stage).await;
+        let form = json!({ "url": "http://127.0.0.1:1/theirs", "events": ["*"] });
+        let hook = text(&host.http.post("/api/v1/webhook-endpoints").json(&form).expect(201).await["id"]);
+        let hook_event = text(&host.http.post(&format!("/api/v1/webhook-endpoints/{hook}/test")).expect(202).await["event_id"]);
         let model = "@host/garage/org/model".to_owned();
         let document = include_str!("../documents/reference-run.json").to_owned();
         let secrets = vec![
             rental.clone(),
+            search.clone(),
             top_up.clone(),
             refund.clone(),
             dispute.clone(),
@@ -187,6 +218,8 @@ impl Owned {
             card_setup.clone(),
             "pm_renters".to_owned(),
             payout.clone(),
+            hook.clone(),
+            hook_event.clone(),
             machine.clone(),
             draft.clone(),
             challenge.clone(),
@@ -198,6 +231,8 @@ impl Owned {
             "renter@example.org".to_owned(),
         ];
         let names = vec![
+            ("card", "pm_renters".to_owned()),
+            ("month", "2026-11".to_owned()),
             ("key", text(&key["id"])),
             ("token", token),
             ("guild", "guild".to_owned()),
@@ -216,6 +251,9 @@ impl Owned {
             ("paid", paid),
             ("card_setup", card_setup),
             ("payout", payout),
+            ("hook_event", hook_event),
+            ("hook", hook),
+            ("search", search),
             ("model", model),
             ("document", document),
         ];
@@ -257,6 +295,8 @@ impl Owned {
                     "payout-account",
                     "me",
                     "reports?by=@host",
+                    "saved-searches",
+                    "pro",
                 ][..],
             ),
             (

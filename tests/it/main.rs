@@ -11,6 +11,7 @@ mod readme;
 mod routes;
 mod schema;
 mod support;
+mod texts;
 
 mod benchmarks;
 mod billing;
@@ -31,3 +32,4 @@ mod rentals;
 mod review;
 mod stripe;
 mod web;
+mod webhooks;

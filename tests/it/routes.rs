@@ -10,7 +10,7 @@ const CHECKED_IN: &str = include_str!("../../openapi/rigmark.json");
 
 /// `METHOD path` of every line of a function of the table.
 fn lines(functions: &str) -> BTreeSet<String> {
-    let lines = functions.lines().filter(|line| line.contains(".service("));
+    let lines = functions.lines().filter(|line| line.trim_start().starts_with(".service("));
     lines
         .map(|line| line.split_once("// ").map_or_else(|| panic!("no comment: {line}"), |(_, comment)| comment.trim().to_owned()))
         .collect()

@@ -38,6 +38,9 @@ pub fn update(world: &mut World, call: &Call, id: &str) -> Answer {
     if before["status"] == "canceled" {
         return Err(Refusal::no_such("subscription", id, None));
     }
+    if call.text("payment_behavior") == Some("error_if_incomplete") && call.has("items") {
+        subscriptions::check(world, &method_of(world, &before))?;
+    }
     let mut subscription = before.clone();
     call.copy(&mut subscription, &["description"]);
     call.copy_metadata(&mut subscription);

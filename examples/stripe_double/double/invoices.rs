@@ -227,6 +227,17 @@ pub fn list(world: &World, call: &Call) -> Answer {
     super::lists::page(call, invoices)
 }
 
+/// Which invoices a payment pays, and the other way round.
+pub fn list_payments(world: &World, call: &Call) -> Answer {
+    call.only(&["invoice", "status", "payment", "limit", "starting_after", "ending_before", "created"])?;
+    let mut parts = world.all("invoice_payment");
+    for name in ["invoice", "status"] {
+        parts.retain(|part| call.text(name).is_none_or(|wanted| part[name] == wanted));
+    }
+    parts.retain(|part| call.text("payment/payment_intent").is_none_or(|wanted| part["payment"]["payment_intent"] == wanted));
+    super::lists::page(call, parts)
+}
+
 pub fn lines(world: &World, call: &Call, id: &str) -> Answer {
     let invoice = world.get("invoice", id)?;
     super::lists::page(call, invoice["lines"]["data"].as_array().cloned().unwrap_or_default())

@@ -81,7 +81,7 @@ fn item_given(world: &World, given: &Call) -> Answer<(Value, i64)> {
 }
 
 /// Whether the card would be declined, before anything is made.
-fn check(world: &World, method: &Value) -> Answer<()> {
+pub fn check(world: &World, method: &Value) -> Answer<()> {
     match method.as_str().and_then(|id| world.cards.get(id)).map(|card| card.conduct) {
         Some(Conduct::Declines(code, decline_code)) => Err(customers::decline(code, decline_code)),
         Some(Conduct::DeclinesLater) => Err(customers::decline("card_declined", "generic_decline")),

@@ -1,6 +1,7 @@
-//! The pages of operators: the review queue, and one run with what there is to decide by.
+//! The pages of operators: the review queue, one run with what there is to decide by, and the latest reconciliation.
 
 mod queue;
+mod reconciliation;
 mod review;
 
 use actix_web::{HttpResponse, Responder, get, http::StatusCode, post};
@@ -11,6 +12,7 @@ use crate::{
         self,
         service::{ReviewQueueQuery, ReviewRequest},
     },
+    billing,
     ctx::Ctx,
     identity::{Caller, OperatorReader, Posted},
     web::{
@@ -19,6 +21,7 @@ use crate::{
     },
 };
 use queue::{Found, QueuePage};
+use reconciliation::ReconciliationPage;
 use review::ReviewPage;
 
 const PART: &str = "review";
@@ -95,4 +98,11 @@ async fn decide(ctx: &Ctx, operator: &Caller, id: RunId, posted: &Posted) -> Res
 pub async fn review_original(known: OperatorReader, ctx: Ctx, _reader: Reader, path: Path<PageId<RunId>>) -> Result<HttpResponse> {
     let bytes = benchmarks::service::original(&ctx, &known.caller, path.id).await?;
     Ok(benchmarks::original_download(path.id, bytes))
+}
+
+/// What the latest reconciliation found.
+#[get("/{lang}/reconciliation")]
+pub async fn reconciliation_page(_known: OperatorReader, ctx: Ctx, reader: Reader) -> Result<HttpResponse> {
+    let view = billing::reconciliation_latest(&ctx).await?;
+    html::page_with(StatusCode::OK, &ReconciliationPage::new(&ctx, &reader, view))
 }

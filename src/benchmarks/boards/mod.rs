@@ -1,9 +1,9 @@
 //! Leaderboards: which ranking a request asks for, and the rank of each row.
 //!
 //! A row is a series (model, quantization, KV cache type, hardware, number of GPUs) at one context and concurrency, with the median of what was
-//! measured of it. Invariants: only accepted runs count (verified, public, in no dispute, no quick profile); an account counts once, with the median of its runs,
-//! however many it uploads; of two figures in the middle the weaker one stands, so that every figure is one that the row's run has; rows that
-//! differ in quantization, KV cache type, context or concurrency never share a rank; reports never count. What stands in the tables is derived
+//! measured of it. Invariants: only accepted runs count (verified, public, in no dispute, no quick profile); a person counts once, with the
+//! median of the runs they uploaded, however many and for whatever accounts; of two figures in the middle the weaker one stands, so that every
+//! figure is one that the row's run has; rows that differ in quantization, KV cache type, context or concurrency never share a rank; reports never count. What stands in the tables is derived
 //! by `leaderboard_refresh` (migrations) from runs and their cells, in the transaction that changes a run: [`run_changed`].
 //!
 //! Locks: a run's row before its series; several series in the order of their ids.

@@ -19,7 +19,8 @@ use crate::{
 pub struct LeaderboardRow {
     /// Place in the list as asked for. Shared by rows of the same figure, quantization and KV cache type only.
     pub rank: i64,
-    /// The median over accounts, each with the median of its accepted runs; the weaker one of two in the middle. With `offer`: of that listing.
+    /// The median over people, each with the median of the accepted runs they uploaded; the weaker one of two in the middle. With `offer`: of
+    /// that listing.
     pub figure: f64,
     pub unit: Unit,
     /// Slug of the catalog, or the name that runs were uploaded under.
@@ -38,6 +39,7 @@ pub struct LeaderboardRow {
     pub lowest: f64,
     pub highest: f64,
     pub run_count: i32,
+    /// People who uploaded them: one with several organizations counts once.
     pub account_count: i32,
     /// Accepted runs whose machine has changed since.
     pub stale_run_count: i32,

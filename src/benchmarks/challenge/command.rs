@@ -52,6 +52,6 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    let kept: String = word.chars().filter(|c| !c.is_control()).collect();
+    let kept: String = word.chars().filter(|c| !crate::base::text::is_hidden(*c)).collect();
     format!("'{}'", kept.replace('\'', r"'\''"))
 }

@@ -7,6 +7,7 @@ mod arithmetic;
 mod claimed;
 mod era;
 mod event_log;
+mod floor;
 mod hardware;
 mod physical;
 mod prefill;
@@ -189,7 +190,29 @@ pub(crate) fn run(input: &Input<'_>) -> Vec<Finding> {
         trends::check,
         provenance::check,
     ];
-    merge(groups.iter().flat_map(|group| group(input)).collect())
+    let mut findings = merge(groups.iter().flat_map(|group| group(input)).collect());
+    if input.era.is_unknown() && input.era.must_have_everything() {
+        convict_by_itself(&mut findings, input.measured().count());
+    }
+    merge(findings)
+}
+
+/// Relations of one cell's own numbers, which a tool keeps in every cell or in none.
+const OF_EACH_CELL: [&str; 5] =
+    ["total_mismatch", "per_request_average_mismatch", "summary_mismatch", "percentile_mismatch", "request_count_mismatch"];
+/// Share of the cells that break a relation which the document's version keeps.
+const BROKEN_SHARE_MAX: f64 = 0.5;
+
+/// A version that nobody has seen may compute another total, but then in all cells. Where most cells of a document keep a relation, its version
+/// does, and the cells that break it were changed: no version explains that (evidence.md 4 A: 0.4.16 and later).
+fn convict_by_itself(findings: &mut [Finding], measured: usize) {
+    for finding in findings {
+        let broken = finding.cells.len() as f64;
+        let is_of_few = broken > 0.0 && broken < measured as f64 * BROKEN_SHARE_MAX;
+        if is_of_few && finding.severity == Severity::Suspicious && OF_EACH_CELL.contains(&finding.code.as_ref()) {
+            finding.severity = Severity::Error;
+        }
+    }
 }
 
 /// Findings of one code and severity become one with all cells; the first keeps its message and values.

@@ -4,9 +4,10 @@
 //! "cannot", never "unlikely". Nothing here is an error, and what the catalog does not know is
 //! a note. A document whose hardware nobody names has no bounds.
 
+use super::floor::{self, Floor};
 use super::{CellRef, Finding, Input, Phase, Row, Severity};
 use crate::base::units::{GIB_BYTES, MIB_PER_GIB};
-use crate::benchmarks::calculator::ceiling::{ROOM, TOKENS_PER_STEP_MAX};
+use crate::benchmarks::calculator::ceiling::{ROOM, TOKENS_PER_STEP_MAX, memory_ceiling};
 use crate::benchmarks::calculator::memory::kv_bytes;
 use crate::benchmarks::calculator::{KvFormat, Stated, prefill, real};
 use crate::benchmarks::claim::{Claim, ClaimedHardware};
@@ -25,6 +26,8 @@ const CHUNKED: f64 = 1.05;
 /// Words of a launch command that start speculation, and that keep weights outside the GPU.
 const SPECULATION_WORDS: &[&str] = &["speculative", "--spec", "draft", "mtp", "ngram", "eagle"];
 const OFFLOAD_WORDS: &[&str] = &["offload", "-ngl", "n-gpu-layers", "n-cpu-moe", "-ot ", "override-tensor"];
+/// Words of a launch command that make an engine slow on purpose.
+const DEBUG_WORDS: &[&str] = &["eager", "debug", "disable-cuda-graph", "cuda_launch_blocking", "profil", "cpu"];
 /// Engines that keep all weights on the GPU unless told otherwise.
 const RESIDENT_ENGINES: &[&str] = &["vllm", "sglang", "tensorrt-llm", "trtllm"];
 const IDLE_PCT: f64 = 5.0;
@@ -64,6 +67,7 @@ pub(crate) fn check(input: &Input<'_>, claim: &Claim, hardware: Option<&ClaimedH
         findings.extend(power_limit(&subject, row));
     }
     findings.extend(prefill_above_compute(input, &subject));
+    findings.extend(floor::far_below(input, &subject.floor(claim)));
     findings.extend(weights_exceed_memory(&subject, hardware));
     findings.extend(cache_exceeds_memory(input, &subject, hardware));
     findings
@@ -94,6 +98,22 @@ fn model<'a>(document: &'a Document, claim: &'a Claim) -> Option<(&'static Model
     match Catalog::builtin().resolve_model(name) {
         ModelMatch::One(model) => Some((model, name)),
         ModelMatch::Ambiguous(_) | ModelMatch::Unknown => None,
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// What the lower bound needs: the formats as they are likely, not as they would be fastest.
+    fn floor(&self, claim: &Claim) -> Floor<'a> {
+        let setup = &self.stated.setup;
+        let command = claim.launch_command.as_deref().unwrap_or_default().to_lowercase();
+        Floor {
+            hardware: setup.hardware,
+            gpu_count: setup.gpu_count,
+            model: setup.model,
+            ceiling: memory_ceiling(setup, 1, 0.0),
+            quantization: self.quantization.clone(),
+            is_plain: self.resident && !DEBUG_WORDS.iter().any(|word| command.contains(word)),
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub enum Weight {
     /// A person looks.
     Review,
     /// The versions that are known to keep the relation (0.4.16 and later, by their word or their shape) are rejected; older and newer ones
-    /// are looked at by a person.
+    /// are looked at by a person. A newer one is rejected too where most of its cells keep a relation of a cell's own numbers and others do not.
     Relation,
     /// The run is rejected.
     Reject,
@@ -142,6 +142,7 @@ table! {
     Physical Review "decode_above_compute" "Decode faster than the hardware can compute" "Every token costs two operations for each active parameter. This total needs more than the claimed hardware's peak.";
     Physical Review "itl_below_floor" "Tokens follow each other faster than the weights can be read" "A stream's next token needs one reading of the active weights. The median time between tokens is shorter than that takes on the claimed hardware.";
     Physical Review "prefill_above_compute" "Prefill faster than the hardware can compute" "Every prompt token costs two operations for each active parameter. This rate needs more than the claimed hardware's peak: the prompt was cached, or the hardware is another.";
+    Physical Review "far_below_hardware" "Far slower than the hardware" "Every cell is far below what this hardware is expected to do with this model, as the figures of a slower part under its name would be. Offloading, debug modes and slow engines explain it honestly, so it is a note unless prefill is as slow and nothing of that kind is stated.";
     Physical Review "weights_exceed_memory" "The weights do not fit" "The model's weights at the claimed quantization are larger than all memory of the claimed hardware. Unless a part is kept elsewhere, it cannot have run there.";
     Physical Note "cache_exceeds_memory" "Weights and cache do not fit together" "Weights and the KV cache of the largest valid cell are larger than all memory of the claimed hardware. Shared prefixes and sparse caches do that honestly.";
     Physical Review "gpu_idle" "The GPU was idle" "The telemetry of a measured cell shows a GPU that did nothing. Something else made the tokens, or the engine ran on another machine.";

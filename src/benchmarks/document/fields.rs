@@ -140,14 +140,5 @@ pub fn whole_of(number: f64) -> Option<u64> {
 
 /// Hostile text made harmless for showing: no control or direction characters, one line, bounded length.
 pub fn clean(text: &str) -> String {
-    let harmless = |c: &char| {
-        !c.is_control() && !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    text.chars()
-        .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(harmless)
-        .take(SHOWN_CHARS_MAX)
-        .collect::<String>()
-        .trim()
-        .to_owned()
+    crate::base::text::label(text, SHOWN_CHARS_MAX)
 }

@@ -6,9 +6,10 @@ use std::{borrow::Cow, io::Read};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::benchmarks::json::{Unreadable, UnreadableCode};
+/// What an upload over HTTP may be, so that offline and online refuse the same.
+pub use crate::web::body::{PACKED_BYTES_MAX, RUN_BYTES_MAX as UNPACKED_BYTES_MAX};
 
-pub const PACKED_BYTES_MAX: usize = 16 << 20;
-pub const UNPACKED_BYTES_MAX: usize = 64 << 20;
+const MB: usize = 1_000_000;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The JSON text of plain or gzipped bytes.
@@ -38,5 +39,5 @@ pub fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Unreadable> {
 }
 
 fn too_large(what: &str, limit: usize) -> Unreadable {
-    Unreadable::new("", UnreadableCode::TooLarge, format!("A document has at most {} MiB {what}.", limit >> 20))
+    Unreadable::new("", UnreadableCode::TooLarge, format!("A document has at most {} MB {what}.", limit / MB))
 }

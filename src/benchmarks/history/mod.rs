@@ -79,6 +79,10 @@ pub enum Event {
         reason: String,
         until: DateTime<Utc>,
     },
+    /// What the run left open of its machine was heard of for the first time: a change of it counts from now on.
+    BaseLine {
+        reason: String,
+    },
 }
 
 /// Who did it.

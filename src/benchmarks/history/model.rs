@@ -63,6 +63,8 @@ pub enum RunEventKind {
     SentToReview,
     /// The machine is no longer what was measured.
     Stale,
+    /// What the run left open of its machine was heard of for the first time.
+    BaseLine,
 }
 
 /// One event of a run's history. Members that its kind does not have are null.

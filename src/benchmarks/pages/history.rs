@@ -86,6 +86,7 @@ fn what(t: Messages, event: &RunEventView) -> String {
         RunEventKind::Remeasured => Key("event-remeasured"),
         RunEventKind::Disputed => Key("event-disputed"),
         RunEventKind::DisputeEnded => Key("event-dispute-ended"),
+        RunEventKind::BaseLine => Key("event-base-line"),
         RunEventKind::SentToReview => Key("event-sent-to-review"),
         RunEventKind::Stale => match &event.until {
             Some(until) => return t.with("event-stale-until", &[("until", t.instant(until).into())]),

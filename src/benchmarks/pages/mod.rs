@@ -11,6 +11,7 @@ mod methods;
 mod others;
 mod remeasured;
 mod run;
+mod tokens;
 mod view;
 
 use actix_web::{HttpResponse, Responder, get, http::StatusCode, post};
@@ -28,18 +29,31 @@ use crate::{
     identity::{Posted, SignedIn},
     web::{
         Path, Query, cursor,
-        html::{self, Layout, PageId, Reader, form::Form},
+        html::{self, LANGUAGES, Layout, PageId, Reader, form::Form},
     },
 };
 use answer::AnswerPage;
 use list::{Found, RunsPage};
 use methods::BenchmarksPage;
+use tokens::UploadTokensPage;
 
 /// What is measured, and every check that judges it.
 #[get("/{lang}/benchmarks")]
 pub async fn benchmarks(ctx: Ctx, reader: Reader) -> Result<impl Responder> {
     let t = reader.t;
     html::page(&BenchmarksPage::new(Layout::new(&ctx, &reader, "benchmarks", t.text("menu-benchmarks"), t.text("benchmarks-lede")), t))
+}
+
+/// Where the benchmark tool sends people who have no upload token.
+#[get("/bench/token")]
+pub async fn upload_token_way() -> HttpResponse {
+    html::redirect(&format!("{}/upload-tokens", LANGUAGES[0].prefix))
+}
+
+/// How to make an upload token for the benchmark tool.
+#[get("/{lang}/upload-tokens")]
+pub async fn upload_tokens(ctx: Ctx, reader: Reader) -> Result<impl Responder> {
+    html::page(&UploadTokensPage::new(&ctx, &reader))
 }
 
 /// The list of runs.

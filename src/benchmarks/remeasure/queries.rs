@@ -205,7 +205,20 @@ pub async fn run_note_stale(tx: &mut Tx<'_>, run: &Run, reason: &str, now: DateT
     Ok(())
 }
 
-/// What the engine said when it was first asked after the run.
+/// What was first heard of the machine after the run.
+pub async fn run_note_base_line(tx: &mut Tx<'_>, id: RunId, base_line: &serde_json::Value) -> Result<()> {
+    let learned = run_standings::base_line.eq(base_line);
+    diesel::insert_into(run_standings::table)
+        .values((run_standings::run_id.eq(id.uuid()), learned))
+        .on_conflict(run_standings::run_id)
+        .do_update()
+        .set(learned)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// What the engine, or a document, said when it first named a version after the run.
 pub async fn run_note_engine_version(tx: &mut Tx<'_>, id: RunId, version: &str) -> Result<()> {
     let seen = run_standings::engine_version_seen.eq(version);
     diesel::insert_into(run_standings::table)

@@ -14,6 +14,7 @@ use crate::{
     base::{
         Code, Error, Result,
         id::{ChallengeId, MachineId},
+        text,
     },
     ctx::Ctx,
     db::Tx,
@@ -50,6 +51,9 @@ pub async fn challenge_create(ctx: &Ctx, caller: &Caller, machine: MachineId, re
     for (pointer, text) in [("/model", &request.model), ("/quantization", &request.quantization)] {
         if !text_fits(text) {
             return Err(Error::invalid(pointer, "wrong_length", "From 1 to 200 characters."));
+        }
+        if let Some(fault) = text.as_deref().and_then(|text| text::label_fault(pointer, text)) {
+            return Err(Error::invalid_fields(vec![fault]));
         }
     }
     let machine = {

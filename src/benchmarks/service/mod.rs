@@ -1,5 +1,6 @@
 //! What can be done with challenges and runs. Each function is one use case.
 
+mod announce;
 mod boards;
 mod calculator;
 mod challenges;

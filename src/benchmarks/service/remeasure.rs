@@ -19,6 +19,7 @@ use super::{
             queries,
         },
     },
+    announce,
     measuring::{self, Findings},
     staleness,
 };
@@ -379,6 +380,7 @@ impl Follow<'_> {
         self.note_disputed(tx, run, doubted).await?;
         let what_next = if is_second {
             queries::run_send_to_review(tx, run.id).await?;
+            announce::verdict(ctx, tx, run.id).await?;
             let event = Event::SentToReview { reason: self.judgement.detail.clone() };
             history::append(tx, run.id, Doer::SYSTEM, &event, self.now).await?;
             queries::schedule_forget(tx, self.machine.id).await?;

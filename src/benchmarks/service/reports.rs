@@ -17,6 +17,7 @@ use crate::{
         Error, Result,
         faults::Faults,
         id::ReportId,
+        text,
         units::{CONCURRENCY_MAX, CONTEXT_TOKENS_MAX},
     },
     catalog::{self, Catalog, HardwareMatch, HardwareModel, Model, ModelMatch},
@@ -109,7 +110,7 @@ pub struct ReportListQuery {
 /// `invalid_input` with every fault; `implausible` among them says what the bound is. `rate_limited`.
 pub async fn report_create(ctx: &Ctx, caller: &Caller, form: &CreateReport) -> Result<ReportView> {
     let report = checked(caller, form)?;
-    rate_limit::charge_quietly(ctx, REPORTS, &caller.account_id.to_string()).await?;
+    rate_limit::charge_quietly(ctx, REPORTS.times(caller.rate_factor), &caller.account_id.to_string()).await?;
     let report = ctx
         .db
         .tx("report_create", async |tx| {
@@ -230,13 +231,16 @@ fn check_texts(form: &CreateReport, faults: &mut Faults) {
         ("/kv_cache_dtype", optional(&form.kv_cache_dtype), 40),
     ];
     for (pointer, text, most) in texts {
-        if text.trim().is_empty() || text.chars().count() > most || text.chars().any(char::is_control) {
-            faults.add(pointer, "wrong_length", format!("1 to {most} characters, none of them a control character."));
+        if text.trim().is_empty() || text.chars().count() > most {
+            faults.add(pointer, "wrong_length", format!("1 to {most} characters."));
         }
+        faults.extend(text::label_fault(pointer, &text));
     }
-    if form.notes.as_deref().is_some_and(|notes| notes.chars().count() > NOTES_CHARS_MAX || notes.contains('\0')) {
+    if form.notes.as_deref().is_some_and(|notes| notes.chars().count() > NOTES_CHARS_MAX) {
         faults.add("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters."));
     }
+    faults.extend(form.notes.as_deref().and_then(|notes| text::prose_fault("/notes", notes)));
+    faults.extend(form.source_url.as_deref().and_then(|text| text::label_fault("/source_url", text)));
     let is_address = |text: &str| {
         text.len() <= URL_CHARS_MAX && url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
     };

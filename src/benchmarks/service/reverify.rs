@@ -23,6 +23,7 @@ use super::{
         },
         verdict::{Assessment, RULES_VERSION, Verdict},
     },
+    announce,
     copies::{self, Newcomer},
     gunzip, gzip, read,
     remeasure::{run_changed, run_link},
@@ -253,5 +254,6 @@ async fn tell(
         run.title,
         run_link(ctx, run)
     );
+    announce::verdict(ctx, tx, run.id).await?;
     identity::service::notify(ctx, tx, run.account_id, "The verdict on your run has changed", &text).await
 }

@@ -20,6 +20,7 @@ use super::{
         queries, remeasure,
         verdict::Verdict,
     },
+    announce,
     history::views,
     read,
     remeasure::{run_changed, run_link},
@@ -69,19 +70,11 @@ pub async fn review(ctx: &Ctx, operator: &Caller, id: RunId, request: &ReviewReq
     read::fetch(ctx, id).await
 }
 
-/// The text as it is kept: without space around it, with the line ends of one system, without characters that show as nothing and may hide
-/// what stands beside them.
+/// The text as it is kept ([`crate::base::text::prose`]).
 fn bounded(pointer: &str, text: &str, min: usize, max: usize) -> Result<String> {
-    let plain = text.replace("\r\n", "\n");
-    let is_kept = |c: &char| {
-        *c == '\n'
-            || *c == '\t'
-            || !(c.is_control() || matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
-    };
-    let plain: String = plain.chars().filter(is_kept).collect();
-    let plain = plain.trim();
+    let plain = crate::base::text::prose(text);
     if (min..=max).contains(&plain.chars().count()) {
-        return Ok(plain.to_owned());
+        return Ok(plain);
     }
     Err(Error::invalid(pointer, "wrong_length", format!("It has {min} to {max} characters.")))
 }
@@ -116,6 +109,9 @@ async fn decide(ctx: &Ctx, tx: &mut Tx<'_>, operator: &Caller, id: RunId, decisi
     };
     history::append(tx, id, Doer::operator(operator), &event, now).await?;
     tell(ctx, tx, &run, decision, reason).await?;
+    if verdict != was {
+        announce::verdict(ctx, tx, id).await?;
+    }
     run_changed(tx, id, ctx.clock.wall_now()).await
 }
 

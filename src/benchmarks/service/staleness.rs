@@ -10,12 +10,15 @@ use super::{
         model::{Run, RunDetail},
         queries::standing_fetch,
         remeasure::queries,
-        staleness::{Stated, by_document, by_engine, by_statement, known_version},
+        staleness::{
+            BaseLine, Stated, by_document, by_engine, by_statement, known_version, learn_document, learn_statement, learn_version,
+        },
     },
+    announce,
     remeasure::{run_changed, run_link},
 };
 use crate::{
-    base::{Result, id::MachineId},
+    base::{Error, Result, id::MachineId, text},
     ctx::Ctx,
     db::Tx,
     identity,
@@ -24,6 +27,7 @@ use crate::{
 };
 
 const ENGINES_AT_ONCE: usize = 16;
+const VERSION_CHARS_MAX: usize = 200;
 
 /// A new verified document of a machine: runs that it contradicts are stale.
 pub(super) async fn note_document(ctx: &Ctx, tx: &mut Tx<'_>, new: &Run, now: DateTime<Utc>) -> Result<()> {
@@ -33,7 +37,14 @@ pub(super) async fn note_document(ctx: &Ctx, tx: &mut Tx<'_>, new: &Run, now: Da
         if run.id != new.id
             && let Some(old) = self::detail(&run)
         {
-            mark(ctx, tx, &run, &by_document(&old, &detail), now).await?;
+            let (mut base_line, seen) = known_since(tx, &run).await?;
+            let changes = by_document(&old, &base_line, seen.as_deref(), &detail);
+            let mut learned = learn_document(&old, &mut base_line, &detail);
+            if let Some(version) = learn_version(&old, seen.as_deref(), &detail) {
+                learned.push(note_version(tx, &run, version).await?);
+            }
+            note_learned(tx, &run, &base_line, &learned, now).await?;
+            mark(ctx, tx, &run, &changes, now).await?;
         }
     }
     Ok(())
@@ -48,10 +59,14 @@ pub async fn note_machine(ctx: &Ctx, machine: MachineId) -> Result<()> {
         .tx("staleness_machine", async |tx| {
             let machine = machines::service::fetch(tx, machine).await?;
             let now = ctx.business_now(tx).await?;
-            let stated = Stated { driver: machine.driver.clone(), power_limit_w: machine.power_limit_w };
+            let stated = Stated { driver: machine.driver.clone(), power_limit_w: machine.power_limit_w, ..Stated::default() };
             for run in queries::run_list_verified(tx, machine.id, now).await? {
                 if let Some(detail) = detail(&run) {
-                    mark(ctx, tx, &run, &by_statement(&detail, &stated), now).await?;
+                    let (mut base_line, _) = known_since(tx, &run).await?;
+                    let changes = by_statement(&detail, &base_line, &stated);
+                    let learned = learn_statement(&detail, &mut base_line, &stated);
+                    note_learned(tx, &run, &base_line, &learned, now).await?;
+                    mark(ctx, tx, &run, &changes, now).await?;
                 }
             }
             Ok(())
@@ -66,9 +81,10 @@ pub(super) async fn note_engine(ctx: &Ctx, machine: MachineId, engine: &Identity
             let now = ctx.business_now(tx).await?;
             for run in queries::run_list_verified(tx, machine, now).await? {
                 let Some(detail) = detail(&run) else { continue };
-                let seen = standing_fetch(tx, run.id).await?.engine_version_seen;
+                let (_, seen) = known_since(tx, &run).await?;
                 if known_version(&detail).is_none() && seen.is_none() && !engine.version.is_empty() {
-                    queries::run_note_engine_version(tx, run.id, &engine.version).await?;
+                    // Asked for within minutes of the run: no event, since nothing new was heard of the machine.
+                    note_version(tx, &run, &engine.version).await?;
                 }
                 mark(ctx, tx, &run, &by_engine(&detail, seen.as_deref(), engine), now).await?;
             }
@@ -98,6 +114,31 @@ async fn ask(ctx: &Ctx, machine: &Machine) -> Option<Identity> {
     identify(&ctx.engines, &target).await.ok()
 }
 
+/// What was heard of the machine since the run, and the engine's version.
+async fn known_since(tx: &mut Tx<'_>, run: &Run) -> Result<(BaseLine, Option<String>)> {
+    let standing = standing_fetch(tx, run.id).await?;
+    let base_line = match standing.base_line {
+        serde_json::Value::Null => BaseLine::default(),
+        known => serde_json::from_value(known).map_err(Error::internal)?,
+    };
+    Ok((base_line, standing.engine_version_seen))
+}
+
+async fn note_version(tx: &mut Tx<'_>, run: &Run, version: &str) -> Result<String> {
+    let version = text::label(version, VERSION_CHARS_MAX);
+    queries::run_note_engine_version(tx, run.id, &version).await?;
+    Ok(format!("the engine's version is {version}"))
+}
+
+/// What is heard of for the first time is what was measured, from now on; anyone may read when.
+async fn note_learned(tx: &mut Tx<'_>, run: &Run, base_line: &BaseLine, learned: &[String], now: DateTime<Utc>) -> Result<()> {
+    if learned.is_empty() {
+        return Ok(());
+    }
+    queries::run_note_base_line(tx, run.id, &serde_json::to_value(base_line).map_err(Error::internal)?).await?;
+    history::append(tx, run.id, Doer::SYSTEM, &Event::BaseLine { reason: learned.join("; ") }, now).await
+}
+
 /// None for a row whose detail this program cannot read: it says nothing that could be contradicted.
 fn detail(run: &Run) -> Option<RunDetail> {
     run.detail.read().ok()
@@ -125,6 +166,7 @@ async fn mark(ctx: &Ctx, tx: &mut Tx<'_>, run: &Run, changes: &[String], now: Da
         run_link(ctx, run)
     );
     identity::service::notify(ctx, tx, run.account_id, "Your run is stale", &text).await?;
+    announce::stale(ctx, tx, run, &reason, until).await?;
     history::append(tx, run.id, Doer::SYSTEM, &Event::Stale { reason: new, until }, now).await?;
     run_changed(tx, run.id, ctx.clock.wall_now()).await
 }

@@ -1,7 +1,8 @@
 //! Uploads of the benchmark tool, `lil-bench` (evidence.md 3): bare documents with a token of their own kind, and an id in place of an
 //! idempotency key.
 //!
-//! Invariants: one id, one account, one content, one run; the same again gives the same run, and anything else with that id is refused. The
+//! Invariants: one id, one account, one content, one run; the same again gives the same run, and anything else with that id is refused. An id
+//! is the account's whose run had it first, by whatever way it came in. The
 //! level is `document`: the tool answers no challenge. A token that is bound to a machine binds every run to it, or lets nobody in.
 
 use bytes::Bytes;
@@ -122,9 +123,23 @@ fn answer(ctx: &Ctx, id: RunId, status: Verdict, is_new: bool) -> BenchRun {
 
 /// The run that this very upload gave before.
 async fn known(ctx: &Ctx, conn: &mut Conn, caller: &Caller, tool: &ToolUpload) -> Result<Option<BenchRun>> {
-    let Some((owner, content_sha256, run, status)) = queries::tool_upload_fetch(conn, &tool.id).await? else { return Ok(None) };
+    let held = queries::tool_upload_fetch(conn, &tool.id).await?;
+    let first = match &tool.run_id {
+        Some(id) => queries::run_first_of_tool(conn, id).await?,
+        None => None,
+    };
     let refused = |what: &str| Err(Error::new(Code::InvalidState, format!("This run was uploaded before {what}.")));
-    if owner != caller.account_id {
+    let is_held_by_other = held.as_ref().is_some_and(|(owner, ..)| *owner != caller.account_id);
+    match first {
+        // Whoever showed the run first keeps its id, whatever somebody posted under it since they could read it.
+        Some((owner, run, status)) if owner == caller.account_id && is_held_by_other => {
+            return Ok(Some(answer(ctx, run, verdict(&status)?, false)));
+        }
+        Some((owner, ..)) if owner != caller.account_id && held.is_none() => return refused("by another account"),
+        _ => {}
+    }
+    let Some((_, content_sha256, run, status)) = held else { return Ok(None) };
+    if is_held_by_other {
         return refused("by another account");
     }
     if content_sha256 != tool.content_sha256 {
@@ -137,7 +152,7 @@ fn read_bare(body: &[u8], machine_id: Option<MachineId>) -> Result<(Incoming, To
     let text = document::unpack(body).map_err(|fault| unreadable(&fault, ""))?;
     let document = json::parse(&text).map_err(|fault| unreadable(&fault, ""))?;
     let content_sha256 = sha256_hex(&json::canonical_bytes(&document));
-    let tool = ToolUpload { id: tool_id(&document, &content_sha256), content_sha256 };
+    let tool = ToolUpload { id: tool_id(&document, &content_sha256), content_sha256, run_id: kept_id(&document), is_by_tool: true };
     let original_sha256 = sha256_hex(&text);
     let incoming = Incoming {
         fields: UploadFields { machine_id, ..UploadFields::default() },
@@ -154,7 +169,11 @@ fn read_bare(body: &[u8], machine_id: Option<MachineId>) -> Result<(Incoming, To
 pub(super) fn wrapped(document: &Value) -> Option<ToolUpload> {
     run_id(document)?;
     let content_sha256 = sha256_hex(&json::canonical_bytes(document));
-    Some(ToolUpload { id: tool_id(document, &content_sha256), content_sha256 })
+    Some(ToolUpload { id: tool_id(document, &content_sha256), content_sha256, run_id: kept_id(document), is_by_tool: false })
+}
+
+fn kept_id(document: &Value) -> Option<String> {
+    run_id(document).map(document::clean).filter(|id| !id.is_empty())
 }
 
 /// Only the wrapper has a `run_id`.

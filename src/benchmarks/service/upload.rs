@@ -17,20 +17,21 @@ use super::{
         history::{self, Doer, Event},
         json::Unreadable,
         matrix::{CellStatus, Matrix},
-        model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields},
+        model::{Challenge, Circumstances, EvidenceLevel, Run, RunCell, RunDetail, RunView, ToolUpload, UploadFields, Visibility},
         quantization::{Quantization, kv_cache_of_command},
         queries,
         verdict::{AssessContext, Assessment, HardwareUnseen, Verdict},
     },
+    announce,
     copies::{self, Newcomer},
     gzip, read, sha256_hex, staleness, tool,
 };
 use crate::{
-    base::{Code, Error, FieldError, Result, id::RunId},
+    base::{Code, Error, FieldError, Result, id::RunId, text},
     catalog::{Catalog, ModelMatch},
     ctx::Ctx,
     db::{Conn, JsonText, Tx},
-    identity::Caller,
+    identity::{self, Caller},
     machines::{self, model::Machine},
 };
 
@@ -78,17 +79,13 @@ pub async fn upload(ctx: &Ctx, caller: &Caller, body: Bytes) -> Result<RunView> 
     let _judge = judge().await?;
     let read = move || read_body(&body).map(|incoming| (tool::wrapped(&incoming.document), incoming));
     let (tool, incoming) = tokio::task::spawn_blocking(read).await.map_err(Error::internal)??;
-    let key = upload_key(caller, &incoming)?;
-    let taken = take_in(ctx, caller, incoming, None).await?.ok_or_else(|| Error::internal("the run is gone"))?;
-    if tool.is_some() {
-        // Taken, so that nobody else takes the tool's id of a run that anyone can read; if somebody has, the run says so (`run_replayed`).
-        ctx.db.tx("tool_upload", async |tx| tool_upload_claim(tx, caller, tool.as_ref(), &key).await).await?;
-    }
+    // The tool's id is taken with the run, so that nobody else takes the id of a run that anyone can read.
+    let taken = take_in(ctx, caller, incoming, tool.as_ref()).await?.ok_or_else(|| Error::internal("the run is gone"))?;
     Ok(taken.view)
 }
 
-/// Judges and stores what was read. `tool`: an upload of the benchmark tool, whose id is taken in the same transaction; none is returned when
-/// another upload has taken it.
+/// Judges and stores what was read. `tool`: what the benchmark tool knows the run by, which is taken in the same transaction; none is returned
+/// when the tool itself uploads and another upload has taken it.
 pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool: Option<&ToolUpload>) -> Result<Option<Taken>> {
     let key = upload_key(caller, &incoming)?;
     let mut conn = ctx.db.conn().await?;
@@ -99,6 +96,10 @@ pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool
         return Ok(is_ours.then_some(Taken { view, is_new: false }));
     }
     let now = ctx.business_now(&mut conn).await?;
+    if incoming.fields.visibility == Some(Visibility::Unlisted) {
+        let has = identity::service::entitlements(ctx, &mut conn, caller.account_id).await?;
+        has.require_pro("An unlisted run needs Pro; a public one does not.")?;
+    }
     let machine = fetch_machine(&mut conn, caller, &incoming.fields).await?;
     let challenge = fetch_challenge(&mut conn, caller, &incoming.fields, machine.as_ref(), now).await?;
     let bytes_seen = queries::original_seen(&mut conn, &incoming.original_sha256, None).await?;
@@ -140,7 +141,7 @@ pub(super) async fn take_in(ctx: &Ctx, caller: &Caller, incoming: Incoming, tool
 /// Whether the run may be stored: always, but for an upload of the tool whose id is taken.
 async fn tool_upload_claim(tx: &mut Tx<'_>, caller: &Caller, tool: Option<&ToolUpload>, upload_key: &str) -> Result<bool> {
     match tool {
-        Some(tool) => queries::tool_upload_insert(tx, caller.account_id, tool, upload_key).await,
+        Some(tool) => Ok(queries::tool_upload_insert(tx, caller.account_id, tool, upload_key).await? || !tool.is_by_tool),
         None => Ok(true),
     }
 }
@@ -179,6 +180,7 @@ impl Upload<'_> {
             history::append(tx, run.id, Doer::SYSTEM, &ruling, self.now).await?;
             staleness::note_document(self.ctx, tx, &run, self.now).await?;
             boards::run_changed(tx, run.id).await?;
+            announce::verdict(self.ctx, tx, run.id).await?;
         }
         Ok(is_new)
     }
@@ -262,6 +264,7 @@ fn read_body(body: &[u8]) -> Result<Incoming> {
     if fields.notes.as_deref().is_some_and(|n| n.chars().count() > NOTES_CHARS_MAX) {
         faults.push(FieldError::new("/notes", "wrong_length", format!("At most {NOTES_CHARS_MAX} characters.")));
     }
+    faults.extend(fields.notes.as_deref().and_then(|notes| text::prose_fault("/notes", notes)));
     if fields.challenge_id.is_some() && fields.machine_id.is_none() {
         faults.push(FieldError::new("/machine_id", "missing_field", "A challenge belongs to a machine: give machine_id."));
     }

@@ -70,7 +70,7 @@ pub async fn bench_whoami(uploader: Uploader, ctx: Ctx) -> Result<impl Responder
 #[post("/api/bench/runs")]
 pub async fn bench_run_upload(uploader: Uploader, body: RawBody<RUN_BYTES_MAX>, req: HttpRequest, ctx: Ctx) -> Result<impl Responder> {
     check_content_type(&req)?;
-    rate_limit::charge(&ctx, &req, rate_limit::UPLOADS, &uploader.caller.account_id.to_string()).await?;
+    rate_limit::charge(&ctx, &req, rate_limit::UPLOADS.times(uploader.caller.rate_factor), &uploader.caller.account_id.to_string()).await?;
     let run = service::bench_upload(&ctx, &uploader, (*body.0).clone()).await?;
     let mut response = if run.is_new { HttpResponse::Created() } else { HttpResponse::Ok() };
     Ok(response.insert_header(ContentEncoding::Identity).json(run))

@@ -10,7 +10,7 @@ use super::{
     service,
 };
 use crate::{
-    base::{Result, id::CardSetupId},
+    base::{Result, id::CardSetupId, shape::PaymentMethodText},
     ctx::Ctx,
     identity::{Auth, scope},
     web::{AuthProblems, ConflictProblem, InputProblems, Json, Limit, NotFoundProblem, Page, Path, Query, QueryProblems, cursor},
@@ -66,7 +66,7 @@ pub async fn payment_method_list(auth: Auth<scope::BillingRead>, query: Query<Pa
 }
 
 /// Make a card the default
-#[utoipa::path(tag = "Money", request_body = UpdatePaymentMethod, params(("id" = String, Path, description = "A card of the account")),
+#[utoipa::path(tag = "Money", request_body = UpdatePaymentMethod, params(("id" = PaymentMethodText, Path, description = "A card of the account")),
     responses((status = 200, body = PaymentMethodView), AuthProblems, InputProblems, NotFoundProblem), security(("bearer" = [])))]
 #[patch("/api/v1/payment-methods/{id}")]
 pub async fn payment_method_update(
@@ -82,7 +82,7 @@ pub async fn payment_method_update(
 /// Remove a card
 ///
 /// It is charged no more from now on, and taken off the account at Stripe. Automatic top-up with it is paused.
-#[utoipa::path(tag = "Money", params(("id" = String, Path, description = "A card of the account")),
+#[utoipa::path(tag = "Money", params(("id" = PaymentMethodText, Path, description = "A card of the account")),
     responses((status = 204), AuthProblems, NotFoundProblem), security(("bearer" = [])))]
 #[delete("/api/v1/payment-methods/{id}")]
 pub async fn payment_method_delete(auth: Auth<scope::BillingWrite>, id: Path<String>, ctx: Ctx) -> Result<impl Responder> {

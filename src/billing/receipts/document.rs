@@ -1,10 +1,13 @@
 //! A receipt as a page of its own, without menus, to be printed or saved as PDF.
 
 use askama::Template;
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::model::ReceiptView;
-use crate::web::html::{self, LANGUAGES, Messages};
+use crate::{
+    base::Money,
+    web::html::{self, LANGUAGES, Messages},
+};
 
 #[derive(Template)]
 #[template(path = "receipt.html")]
@@ -27,6 +30,12 @@ impl ReceiptPage {
     }
     fn amount(&self) -> String {
         self.t.money(self.receipt.amount)
+    }
+    fn money(&self, amount: &Money) -> String {
+        self.t.money(*amount)
+    }
+    fn refund_day(&self, at: &DateTime<Utc>) -> String {
+        at.date_naive().to_string()
     }
     /// `visa …4242`
     fn card(&self) -> Option<String> {

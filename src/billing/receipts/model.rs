@@ -4,9 +4,10 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::super::refunds::model::RefundStatus;
 use crate::base::{
     Money,
-    id::TopUpId,
+    id::{RefundId, TopUpId},
     money::Currency,
     shape::{AccountIdText, HandleText},
 };
@@ -17,6 +18,15 @@ pub struct ReceiptCard {
     /// As Stripe writes it (`visa`); of what is no card, its kind.
     pub brand: String,
     pub last4: Option<String>,
+}
+
+/// What has gone back of a receipt's money, or is on its way.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ReceiptRefund {
+    pub id: RefundId,
+    pub amount: Money,
+    pub status: RefundStatus,
+    pub created_at: DateTime<Utc>,
 }
 
 /// A receipt for money that has come in.
@@ -41,6 +51,8 @@ pub struct ReceiptView {
     pub card: Option<ReceiptCard>,
     /// Stripe's name of the payment, as it stands in ledger entries and statements.
     pub payment: String,
+    /// Without those that failed.
+    pub refunds: Vec<ReceiptRefund>,
     /// Test mode: no money has moved.
     pub is_test: bool,
 }

@@ -1,8 +1,13 @@
 //! Making a receipt.
 
 use super::{
-    super::{model::TopUp, queries as billing_queries, state::TopUpStatus},
-    model::{ReceiptCard, ReceiptView},
+    super::{
+        model::TopUp,
+        queries as billing_queries,
+        refunds::{model::RefundStatus, queries as refund_queries},
+        state::TopUpStatus,
+    },
+    model::{ReceiptCard, ReceiptRefund, ReceiptView},
     queries,
 };
 use crate::{
@@ -18,11 +23,12 @@ use crate::{
 /// # Errors
 /// `not_found` for a top-up that is not the account's, `invalid_state` for one that has not come in.
 pub async fn receipt(ctx: &Ctx, account: AccountId, id: TopUpId) -> Result<ReceiptView> {
-    let (row, owner) = {
+    let (row, owner, refunds) = {
         let mut conn = ctx.db.conn().await?;
         let row = billing_queries::top_up_fetch(&mut conn, id).await?;
         let row = row.filter(|row| row.account_id == account).ok_or_else(|| Error::not_found("top-up"))?;
-        (row, identity::service::account_summary(&mut conn, account).await?)
+        let refunds = refund_queries::refunds_of_top_up(&mut conn, id).await?;
+        (row, identity::service::account_summary(&mut conn, account).await?, refunds)
     };
     if row.status()? != TopUpStatus::Succeeded {
         return Err(Error::new(Code::InvalidState, "There is a receipt once the money has come in."));
@@ -31,6 +37,13 @@ pub async fn receipt(ctx: &Ctx, account: AccountId, id: TopUpId) -> Result<Recei
     let (Some(payment), Some(paid_at), Some(amount)) = (row.payment_intent_id.clone(), row.settled_at, row.received_micros) else {
         return Err(gone());
     };
+    let mut went_back = Vec::new();
+    for refund in refunds {
+        let status = refund.status()?;
+        if status != RefundStatus::Failed {
+            went_back.push(ReceiptRefund { id: refund.id, amount: refund.amount_micros, status, created_at: refund.created_at });
+        }
+    }
     Ok(ReceiptView {
         number: number(row.id),
         top_up_id: row.id,
@@ -42,6 +55,7 @@ pub async fn receipt(ctx: &Ctx, account: AccountId, id: TopUpId) -> Result<Recei
         currency: amount.currency(),
         card: card(ctx, &row, &payment).await?,
         payment,
+        refunds: went_back,
         is_test: ctx.config.mode == Mode::Test,
     })
 }

@@ -123,7 +123,7 @@ impl Refund {
         self.stripe_refund_id.is_none() && self.status == RefundStatus::Pending.as_str()
     }
 
-    fn origin(&self) -> RefundOrigin {
+    pub fn origin(&self) -> RefundOrigin {
         if self.origin == RefundOrigin::Stripe.as_str() { RefundOrigin::Stripe } else { RefundOrigin::Request }
     }
 }

@@ -172,7 +172,7 @@ fn first_transfer(row: &Refund) -> crate::base::id::TransferId {
     derived_id(&[TransferCode::Refund.as_str(), &row.id.to_string()])
 }
 
-/// Takes the amount out of what is available.
+/// Takes the amount out of what is available; for one made at Stripe, whatever that is.
 ///
 /// # Errors
 /// `insufficient_funds` when somebody asks for more than is available.
@@ -180,7 +180,7 @@ pub(in super::super) async fn post_refund(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &T
     let available = LedgerAccount::Available(row.account_id);
     let transfer = TransferRequest {
         id: first_transfer(row),
-        code: TransferCode::Refund,
+        code: if row.origin() == RefundOrigin::Stripe { TransferCode::RefundAtStripe } else { TransferCode::Refund },
         postings: Posting::between(available, LedgerAccount::RefundsInTransit, row.amount_micros)?,
         rental: None,
         payment: top_up.payment_intent_id.clone(),

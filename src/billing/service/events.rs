@@ -10,6 +10,7 @@ use super::{
         cards::{self, MethodSeen, SetupSeen},
         model::{Observation, Outcome, StripeEventRow},
         payouts::service as payouts,
+        pro::{self, model::ProSeen},
         queries,
         refunds::history::{self, History},
     },
@@ -108,6 +109,7 @@ enum Seen {
     PayoutAccount(payouts::AccountSeen),
     Payout(payouts::TransferSeen),
     BankPayout(payouts::BankSeen),
+    Pro(ProSeen),
 }
 
 /// Which kind of object an event is about, as far as it means something here.
@@ -127,6 +129,8 @@ enum Subject {
     Transfer,
     /// To the bank of a connected account.
     BankPayout,
+    Subscription,
+    Invoice,
 }
 
 impl Subject {
@@ -145,6 +149,9 @@ impl Subject {
             "account.application" => Self::AccountLetGo,
             "transfer" => Self::Transfer,
             "payout" => Self::BankPayout,
+            "customer.subscription" => Self::Subscription,
+            // An invoice that is only to come has no id, and one that was deleted is not there.
+            "invoice" if !matches!(event_type, "invoice.upcoming" | "invoice.deleted") => Self::Invoice,
             _ => return None,
         })
     }
@@ -161,7 +168,6 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
         Subject::AccountLetGo | Subject::BankPayout if of_account.is_none() => return Ok(None),
         Subject::AccountLetGo => payouts::account_seen(ctx, stripe, of_account.unwrap_or(id)).await.map(Seen::PayoutAccount),
         Subject::BankPayout => payouts::bank_payout_seen(stripe, of_account.unwrap_or(id), id).await.map(Seen::BankPayout),
-        Subject::Payment => payment_seen(ctx, stripe, id).await.map(Seen::TopUp),
         Subject::Charge | Subject::Refund | Subject::Dispute => history_seen(ctx, stripe, subject, id).await,
         Subject::Checkout => checkout_seen(ctx, stripe, id).await,
         Subject::Setup => cards::setup_seen(ctx, stripe, id).await.map(Seen::CardSetup),
@@ -170,6 +176,9 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
             true => Seen::CustomerDeleted(found.id),
             false => Seen::Nothing,
         }),
+        Subject::Payment => payment_seen(ctx, stripe, id).await,
+        Subject::Subscription => pro::service::seen_by_subscription(ctx, stripe, id).await.map(Seen::Pro),
+        Subject::Invoice => pro::service::seen_by_invoice(ctx, stripe, id).await.map(Seen::Pro),
     };
     match fetched {
         Ok(seen) => Ok(Some(seen)),
@@ -178,9 +187,16 @@ async fn look_up(ctx: &Ctx, stripe: &Stripe, event: &Event) -> Result<Option<See
     }
 }
 
-async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Observation, StripeFault> {
+async fn payment_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, StripeFault> {
     let asked_at = ctx.clock.wall_now();
-    Ok(Observation { asked_at, checkout: None, payment: Some(stripe.payment_fetch(id).await?) })
+    let payment = stripe.payment_fetch(id).await?;
+    // Payments of invoices are Stripe's own, and name no row.
+    if payment.row_id.is_none()
+        && let Some(seen) = pro::service::seen_by_payment(ctx, stripe, id).await?
+    {
+        return Ok(Seen::Pro(seen));
+    }
+    Ok(Seen::TopUp(Observation { asked_at, checkout: None, payment: Some(payment) }))
 }
 
 async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, StripeFault> {
@@ -188,6 +204,9 @@ async fn checkout_seen(ctx: &Ctx, stripe: &Stripe, id: &str) -> Result<Seen, Str
     let checkout = stripe.checkout_fetch(id).await?;
     if checkout.row_id.as_ref().is_some_and(|row_id| row_id.parse::<CardSetupId>().is_ok()) {
         return cards::setup_checkout_seen(ctx, stripe, asked_at, checkout).await.map(Seen::CardSetup);
+    }
+    if let Some(seen) = pro::service::seen_by_checkout(stripe, asked_at, &checkout).await? {
+        return Ok(Seen::Pro(seen));
     }
     let payment = match &checkout.payment_id {
         Some(id) => Some(stripe.payment_fetch(id).await?),
@@ -220,6 +239,7 @@ async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, seen: &Seen) -> Result<Outcome> {
         Seen::PayoutAccount(seen) => payouts::apply_to_account(ctx, tx, seen).await,
         Seen::Payout(seen) => payouts::apply_to_payout(ctx, tx, seen).await,
         Seen::BankPayout(seen) => payouts::apply_to_bank_payout(ctx, tx, seen).await,
+        Seen::Pro(seen) => pro::service::apply(ctx, tx, seen).await,
     }
 }
 

@@ -11,7 +11,7 @@ pub use sandbox::{SandboxCreditRequest, SandboxCreditView, require_sandbox, sand
 pub use settle::ask_due;
 pub(super) use settle::{note_alarm, record as record_payment};
 pub use top_ups::{Begun, ListFilter, STRIPE_MAX, top_up_begin, top_up_fetch, top_up_list, top_up_record};
-pub(super) use top_ups::{KEY_KEPT, check_address, check_amount, check_method, new_row, pay, refused_method};
+pub(super) use top_ups::{KEY_KEPT, check_address, check_amount, check_method, is_address, is_method, new_row, pay, refused_method};
 
 use crate::{
     base::{Code, Error, Result},

@@ -4,7 +4,7 @@ use chrono::{TimeDelta, Utc};
 
 use super::super::{
     automatic,
-    model::{Observation, Outcome, TopUp},
+    model::{Observation, Outcome, TopUp, TopUpView},
     queries,
     state::{TopUpStatus, ask_next},
 };
@@ -18,6 +18,7 @@ use crate::{
         model::Actor,
         service::{Posting, TransferRequest},
     },
+    webhooks::{self, EventType},
 };
 
 /// A request of ours to make a payment has long ended after this: what Stripe does not list by then was never made.
@@ -68,6 +69,7 @@ pub(in super::super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut To
     if let Some(payment) = &seen.payment {
         top_up.payment_intent_id.get_or_insert_with(|| payment.id.clone());
     }
+    let before = (top_up.status.clone(), top_up.failure_code.clone());
     let next = status_of(top_up, seen);
     let is_newer = top_up.observed_at.is_none_or(|at| seen.asked_at > at);
     if !top_up.status()?.may_become(next, is_newer) {
@@ -85,6 +87,9 @@ pub(in super::super) async fn record(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut To
     move_to(ctx, tx, top_up, next).await?;
     top_up.observed_at = Some(seen.asked_at);
     queries::top_up_update(tx, top_up).await?;
+    if before != (top_up.status.clone(), top_up.failure_code.clone()) {
+        announce(ctx, tx, top_up).await?;
+    }
     Ok(Outcome::Applied)
 }
 
@@ -114,7 +119,7 @@ async fn raise(tx: &mut Tx<'_>, top_up: &mut TopUp, alarm: &'static str) -> Resu
     Ok(Outcome::Alarm)
 }
 
-pub(in super::super) fn note_alarm(alarm: &'static str, subject: &str) {
+pub(in crate::billing) fn note_alarm(alarm: &'static str, subject: &str) {
     metrics::counter!("rigmark_payment_alarms_total", "alarm" => alarm).increment(1);
     tracing::error!(alarm, subject, "a payment needs an operator; nothing was credited");
 }
@@ -144,6 +149,17 @@ async fn move_to(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp, next: TopUpStat
         top_up.ask_at = Some(ask_next(top_up.created_at, ctx.clock.wall_now()));
     }
     automatic::note_outcome(ctx, tx, top_up).await
+}
+
+/// Tells webhooks of money that came, and of tries that failed.
+async fn announce(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &TopUp) -> Result<()> {
+    let event = match top_up.status()? {
+        TopUpStatus::Succeeded => EventType::TopUpSucceeded,
+        TopUpStatus::Canceled => EventType::TopUpFailed,
+        TopUpStatus::RequiresPaymentMethod if top_up.failure_code.is_some() => EventType::TopUpFailed,
+        _ => return Ok(()),
+    };
+    webhooks::service::emit(ctx, tx, top_up.account_id, event, &TopUpView::new(top_up, None)?).await
 }
 
 /// Puts what was paid on the account, under an id that follows from the payment.
@@ -242,7 +258,8 @@ async fn record_nothing(ctx: &Ctx, tx: &mut Tx<'_>, top_up: &mut TopUp) -> Resul
     }
     top_up.failure_code = Some("never_arrived".to_owned());
     move_to(ctx, tx, top_up, TopUpStatus::Canceled).await?;
-    queries::top_up_update(tx, top_up).await
+    queries::top_up_update(tx, top_up).await?;
+    announce(ctx, tx, top_up).await
 }
 
 /// An answer that changed nothing leaves the lease as the time of the next question.

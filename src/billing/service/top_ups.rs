@@ -145,12 +145,12 @@ pub(in crate::billing) fn refused_method() -> Error {
     Error::invalid("/payment_method", "refused_by_stripe", "Stripe does not take this.")
 }
 
-fn is_method(text: &str) -> bool {
+pub(in crate::billing) fn is_method(text: &str) -> bool {
     let rest = text.strip_prefix("pm_").unwrap_or_default();
     text.len() <= METHOD_BYTES_MAX && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn is_address(text: &str) -> bool {
+pub(in crate::billing) fn is_address(text: &str) -> bool {
     text.len() <= URL_BYTES_MAX && url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 

@@ -14,7 +14,7 @@ use crate::{
             self, ConfirmEmail, ConfirmRegistration, Login, Logout, Mailed, Refresh, Register, Registered, RequestReset, ResetPassword,
         },
     },
-    web::{AuthProblems, ConflictProblem, InputProblems, Json, SignInProblems},
+    web::{AuthProblems, ConflictProblem, InputProblems, Json, SignInProblems, client_address},
 };
 
 /// Register
@@ -26,7 +26,12 @@ use crate::{
 #[post("/api/v1/auth/register")]
 pub async fn auth_register(body: Json<Register>, req: HttpRequest, ctx: Ctx) -> Result<impl Responder> {
     charge_registration(&ctx, &req).await?;
-    Ok(match service::register(&ctx, body.into_inner()).await? {
+    let email = body.email.expose().to_owned();
+    let registered = service::register(&ctx, body.into_inner()).await?;
+    if matches!(registered, Registered::SignedIn(_)) {
+        service::remember_address(&ctx, &email, client_address(&req)).await;
+    }
+    Ok(match registered {
         Registered::SignedIn(signed_in) => HttpResponse::Created().json(signed_in),
         Registered::Mailed(mailed) => HttpResponse::Accepted().json(mailed),
     })

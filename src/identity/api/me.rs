@@ -44,7 +44,7 @@ pub async fn me_password_change(
     req: HttpRequest,
     ctx: Ctx,
 ) -> Result<impl Responder> {
-    let tries = Tries::begin(&ctx, &req, &auth.caller.user_id.to_string()).await?;
+    let tries = Tries::begin_in_session(&ctx, &req, &auth.caller.user_id.to_string()).await?;
     let outcome = service::change_password(&ctx, &auth.caller, body.into_inner()).await;
     tries.end(&ctx, outcome).await?;
     Ok(HttpResponse::NoContent())

@@ -16,7 +16,7 @@ use crate::{
     identity::{
         email::Email,
         handle::Handle,
-        model::{Account, Credentials, User},
+        model::{Account, Credentials, ProFact, User},
         scope::Role,
     },
 };
@@ -218,16 +218,28 @@ pub async fn organization_owned_alone(tx: &mut Tx<'_>, user: AccountId) -> Resul
     Ok(query.select(accounts::handle).first(&mut **tx).await.optional()?)
 }
 
-pub async fn pro_until_fetch(conn: &mut Conn, id: AccountId) -> Result<Option<DateTime<Utc>>> {
-    Ok(entitlements::table.filter(entitlements::account_id.eq(id)).select(entitlements::pro_until).first(conn).await.optional()?)
+pub async fn pro_fact_fetch(conn: &mut Conn, id: AccountId) -> Result<Option<ProFact>> {
+    Ok(entitlements::table.filter(entitlements::account_id.eq(id)).select(ProFact::as_select()).first(conn).await.optional()?)
 }
 
-pub async fn pro_until_set(tx: &mut Tx<'_>, id: AccountId, until: DateTime<Utc>) -> Result<()> {
+pub async fn pro_grant_set(tx: &mut Tx<'_>, id: AccountId, until: DateTime<Utc>) -> Result<()> {
     diesel::insert_into(entitlements::table)
-        .values((entitlements::account_id.eq(id), entitlements::pro_until.eq(until)))
+        .values((entitlements::account_id.eq(id), entitlements::granted_until.eq(until)))
         .on_conflict(entitlements::account_id)
         .do_update()
-        .set(entitlements::pro_until.eq(until))
+        .set(entitlements::granted_until.eq(until))
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+pub async fn pro_sale_set(tx: &mut Tx<'_>, id: AccountId, until: Option<DateTime<Utc>>, renews: bool, seats: Option<i32>) -> Result<()> {
+    let sale = (entitlements::sold_until.eq(until), entitlements::renews.eq(renews), entitlements::seats.eq(seats));
+    diesel::insert_into(entitlements::table)
+        .values((entitlements::account_id.eq(id), sale))
+        .on_conflict(entitlements::account_id)
+        .do_update()
+        .set(sale)
         .execute(&mut **tx)
         .await?;
     Ok(())

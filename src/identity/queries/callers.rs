@@ -1,7 +1,9 @@
 //! Who is calling: one indexed query for each request, on rows of now, so that an end of a session, a key or a membership is an end at once.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::{BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension, QueryDsl};
+use diesel::{
+    BoolExpressionMethods, ExpressionMethods, JoinOnDsl, NullableExpressionMethods, OptionalExtension, QueryDsl, SelectableHelper,
+};
 use diesel_async::RunQueryDsl;
 
 use crate::{
@@ -11,11 +13,11 @@ use crate::{
     },
     db::{
         Conn, KeptDsl,
-        schema::{accounts, api_keys, memberships, sessions},
+        schema::{accounts, api_keys, entitlements, memberships, sessions},
     },
     identity::{
         handle::Handle,
-        model::{KeyCaller, SessionCaller},
+        model::{KeyCaller, ProFact, SessionCaller},
         scope::Role,
         token::KeyKind,
     },
@@ -35,23 +37,29 @@ pub enum KeyRef<'a> {
 pub async fn session_caller(conn: &mut Conn, id: SessionId) -> Result<Option<SessionCaller>> {
     let query = sessions::table
         .inner_join(accounts::table.on(accounts::id.eq(sessions::user_id)))
+        .left_join(entitlements::table.on(entitlements::account_id.eq(accounts::id)))
         .filter(sessions::id.eq(id))
         .filter(sessions::ended_at.is_null())
         .filter(accounts::closed_at.is_null())
-        .select((accounts::id, accounts::handle, accounts::is_operator, sessions::last_used_at));
+        .select((accounts::id, accounts::handle, accounts::is_operator, sessions::last_used_at, Option::<ProFact>::as_select()));
     Ok(query.first(conn).await.optional()?)
 }
 
-/// The open organization of this handle and the user's role in it.
-pub async fn organization_of_member(conn: &mut Conn, user: AccountId, handle: &Handle) -> Result<Option<(AccountId, Role)>> {
+/// The open organization of this handle, the user's role in it, and whether it has Pro.
+pub async fn organization_of_member(
+    conn: &mut Conn,
+    user: AccountId,
+    handle: &Handle,
+) -> Result<Option<(AccountId, Role, Option<ProFact>)>> {
     let query = accounts::table
         .inner_join(memberships::table.on(memberships::organization_id.eq(accounts::id)))
+        .left_join(entitlements::table.on(entitlements::account_id.eq(accounts::id)))
         .filter(accounts::handle.eq(handle.as_str()))
         .filter(accounts::closed_at.is_null())
         .filter(memberships::user_id.eq(user))
-        .select((accounts::id, memberships::role));
-    let found: Option<(AccountId, String)> = query.first(conn).await.optional()?;
-    Ok(found.and_then(|(id, role)| Some((id, Role::parse(&role)?))))
+        .select((accounts::id, memberships::role, Option::<ProFact>::as_select()));
+    let found: Option<(AccountId, String, Option<ProFact>)> = query.first(conn).await.optional()?;
+    Ok(found.and_then(|(id, role, pro)| Some((id, Role::parse(&role)?, pro))))
 }
 
 /// A key that is neither revoked nor expired, of an open account, whose maker has an open account and, for an organization's key, is a member.
@@ -62,6 +70,7 @@ pub async fn key_caller(conn: &mut Conn, key: KeyRef<'_>, now: DateTime<Utc>) ->
         .inner_join(accounts::table.on(accounts::id.eq(api_keys::account_id)))
         .inner_join(makers.on(makers.field(accounts::id).eq(api_keys::created_by)))
         .left_join(memberships::table.on(membership))
+        .left_join(entitlements::table.on(entitlements::account_id.eq(accounts::id)))
         .filter(api_keys::revoked_at.is_null())
         .filter(api_keys::expires_at.is_null().or(api_keys::expires_at.gt(now)))
         .filter(accounts::closed_at.is_null())
@@ -76,6 +85,7 @@ pub async fn key_caller(conn: &mut Conn, key: KeyRef<'_>, now: DateTime<Utc>) ->
             api_keys::scopes,
             api_keys::last_used_at,
             api_keys::machine_id,
+            Option::<ProFact>::as_select(),
         ));
     let found = match key {
         KeyRef::Sha256(kind, sha256) => {

@@ -75,6 +75,10 @@ pub async fn organization_list(conn: &mut Conn, user: AccountId, after: Option<&
     Ok(query.load(conn).await?)
 }
 
+pub async fn member_count(conn: &mut Conn, organization: AccountId) -> Result<i64> {
+    Ok(memberships::table.filter(memberships::organization_id.eq(organization)).count().get_result(conn).await?)
+}
+
 /// Owners other than `user`.
 pub async fn owner_count_but(tx: &mut Tx<'_>, organization: AccountId, user: AccountId) -> Result<i64> {
     let others = memberships::table

@@ -23,7 +23,7 @@ use crate::{
         caller::{Actor, Caller},
         email::Email,
         handle::{CLOSED_PREFIX, Handle},
-        model::{Account, AccountSummary, EndReason, OwnAccount},
+        model::{Account, AccountSummary, EndReason, OwnAccount, ProFact},
         names, password,
         queries::{
             accounts::{self, NewAccount},
@@ -190,35 +190,98 @@ pub struct Entitlements {
     pub fee_basis_points: u16,
     /// Rate limits are this many times those of a free account.
     pub rate_factor: u32,
+    /// How far ahead a rental may start.
+    pub reservation_hours_ahead: i64,
+    /// How many members an organization may have; none where nothing limits them.
+    pub seats: Option<i32>,
 }
 
-const PRO_RATE_FACTOR: u32 = 5;
+impl Entitlements {
+    /// # Errors
+    /// `pro_required`, saying what for.
+    pub fn require_pro(&self, what: &'static str) -> Result<()> {
+        if self.is_pro { Ok(()) } else { Err(Error::new(Code::ProRequired, what)) }
+    }
+}
 
 /// The plan of an account at this moment of business time.
 ///
 /// # Errors
 /// The database's own faults.
 pub async fn entitlements(ctx: &Ctx, conn: &mut Conn, account: AccountId) -> Result<Entitlements> {
-    let pro_until = accounts::pro_until_fetch(conn, account).await?;
-    let is_pro = match pro_until {
-        None => false,
-        Some(until) => ctx.business_now(conn).await? < until,
-    };
+    let fact = accounts::pro_fact_fetch(conn, account).await?.unwrap_or_default();
     let tunables = &ctx.config.tunables;
+    let free = Entitlements {
+        is_pro: false,
+        pro_until: fact.until(),
+        fee_basis_points: tunables.fee_basis_points,
+        rate_factor: 1,
+        reservation_hours_ahead: tunables.reservation_hours_ahead,
+        seats: None,
+    };
+    if fact == ProFact::default() {
+        return Ok(free);
+    }
+    let now = ctx.business_now(conn).await?;
+    if !fact.is_on(now) {
+        return Ok(free);
+    }
     Ok(Entitlements {
-        is_pro,
-        pro_until,
-        fee_basis_points: if is_pro { tunables.fee_basis_points_pro } else { tunables.fee_basis_points },
-        rate_factor: if is_pro { PRO_RATE_FACTOR } else { 1 },
+        is_pro: true,
+        fee_basis_points: tunables.fee_basis_points_pro,
+        rate_factor: tunables.pro_rate_factor,
+        reservation_hours_ahead: tunables.pro_reservation_hours_ahead,
+        seats: fact.seats_at(now),
+        ..free
     })
 }
 
-/// Sets until when an account has Pro (business time); an instant in the past takes it away.
+/// Gives an account Pro until this instant (business time), beside what it has bought; one in the past takes it away.
 ///
 /// # Errors
 /// The database's own faults.
 pub async fn set_pro_until(tx: &mut Tx<'_>, account: AccountId, until: DateTime<Utc>) -> Result<()> {
-    accounts::pro_until_set(tx, account, until).await
+    accounts::pro_grant_set(tx, account, until).await
+}
+
+/// What an account has bought of Pro.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProSale {
+    /// As far as it is paid, or known (business time).
+    pub until: Option<DateTime<Utc>>,
+    /// It goes on beyond that until the seller says otherwise.
+    pub renews: bool,
+    /// Members it is for, of an organization.
+    pub seats: Option<i32>,
+}
+
+/// Notes what was sold: the seller's word, in the transaction of its own rows.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn set_pro_sale(tx: &mut Tx<'_>, account: AccountId, sale: ProSale) -> Result<()> {
+    accounts::pro_sale_set(tx, account, sale.until, sale.renews && sale.until.is_some(), sale.seats).await
+}
+
+/// How many members an organization has.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn member_count(conn: &mut Conn, organization: AccountId) -> Result<i64> {
+    members::member_count(conn, organization).await
+}
+
+/// An organization whose Pro is for some members has room for one more. Its row is locked by this transaction.
+///
+/// # Errors
+/// `no_free_seat`.
+pub(super) async fn require_free_seat(ctx: &Ctx, tx: &mut Tx<'_>, organization: AccountId) -> Result<()> {
+    let Some(seats) = entitlements(ctx, tx, organization).await?.seats else { return Ok(()) };
+    if members::member_count(tx, organization).await? < i64::from(seats) {
+        return Ok(());
+    }
+    let detail = format!("Pro of this organization is for {seats} members: POST /api/v1/pro/seats adds some.");
+    Err(Error::new(Code::NoFreeSeat, detail))
 }
 
 /// The account the caller acts for. The address is shown to the signed-in person only, not to who holds a key of theirs.

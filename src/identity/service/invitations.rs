@@ -5,7 +5,10 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::organizations::{managed_organization, organization_by_handle};
+use super::{
+    accounts::require_free_seat,
+    organizations::{managed_organization, organization_by_handle},
+};
 use crate::{
     base::{Code, Error, FieldError, Result, id::InvitationId, secret::Secret, shape::HandleText},
     ctx::Ctx,
@@ -191,6 +194,9 @@ pub async fn accept_invitation(ctx: &Ctx, caller: &Caller, handle: &str, id: Inv
             let accepted = queries::invitation_accept(tx, organization.id, id, caller.user_id, &email, now).await?;
             let invitation = accepted.ok_or_else(no_invitation)?;
             let role = sender_may_still(tx, &invitation).await?;
+            if members::member_role(tx, organization.id, caller.user_id).await?.is_none() {
+                require_free_seat(ctx, tx, organization.id).await?;
+            }
             members::member_insert(tx, organization.id, caller.user_id, role, now).await?;
             audit(tx, act(caller, &organization, "invitation.accept", id, json!({ "role": role }), now)).await?;
             Ok(OrganizationView { summary: organization.summary(), role: Some(role), created_at: organization.created_at })

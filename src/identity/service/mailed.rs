@@ -4,7 +4,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::registration::Mailed;
+use super::{addresses::KNOWN_FOR, registration::Mailed};
 use crate::{
     base::{Error, Result, id::AccountId, secret::Secret, shape::TokenText},
     ctx::Ctx,
@@ -13,7 +13,7 @@ use crate::{
         caller::Caller,
         letters::{self, Letter},
         model::LinkPurpose,
-        queries::{accounts, mailed, members, sessions},
+        queries::{accounts, addresses, mailed, members, sessions},
         token,
     },
 };
@@ -63,6 +63,7 @@ pub async fn sweep(ctx: &Ctx) -> Result<()> {
     ctx.db
         .tx("identity_sweep", async |tx| {
             sessions::session_sweep(tx, now).await?;
+            addresses::address_sweep(tx, now - KNOWN_FOR).await?;
             mailed::mailed_sweep(tx, now).await
         })
         .await

@@ -1,6 +1,7 @@
 //! Use cases, a file for each group; what other domains call stands in `accounts`.
 
 mod accounts;
+mod addresses;
 mod cookies;
 mod invitations;
 mod keys;
@@ -11,10 +12,11 @@ mod registration;
 mod sessions;
 
 pub use accounts::{
-    Entitlements, NewUser, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, belongs_to,
-    create_organization, create_user, entitlements, grant_operator, own_account, revoke_operator, set_operator, set_pro_until,
-    update_own_account,
+    Entitlements, NewUser, ProSale, UpdateAccount, account_by_handle, account_close, account_summaries, account_summary, belongs_to,
+    create_organization, create_user, entitlements, grant_operator, member_count, own_account, revoke_operator, set_operator, set_pro_sale,
+    set_pro_until, update_own_account,
 };
+pub use addresses::{is_known_address, remember_address};
 pub(super) use cookies::of_cookie;
 pub use cookies::{TypedName, sign_in, sign_out, typed_name};
 pub use invitations::{

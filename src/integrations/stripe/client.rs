@@ -1,11 +1,17 @@
 //! Sending: the key, time limits, trying again, and what a failure means.
 
-use std::{fmt, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use stripe::{ClientBuilder, IdempotencyKey, RequestStrategy, StripeError};
 use stripe_client_core::StripeRequest;
 use stripe_shared::ApiErrorsType;
 
+use super::subscriptions::Price;
 use crate::{
     base::{Code, Error, Result, secret::Secret},
     config::StripeConfig,
@@ -17,6 +23,8 @@ pub struct Stripe {
     client: stripe::Client,
     attempts_max: u32,
     webhook_secrets: Vec<Secret<String>>,
+    /// Prices that were read: their amounts never change.
+    pub(super) prices: Arc<Mutex<BTreeMap<String, Price>>>,
 }
 
 impl fmt::Debug for Stripe {
@@ -73,6 +81,7 @@ impl Stripe {
             client: builder.build().map_err(wrong)?,
             attempts_max: config.attempts_max.max(1),
             webhook_secrets: config.webhook_secrets.clone(),
+            prices: Arc::default(),
         })
     }
 

@@ -99,6 +99,8 @@ pub struct Checkout {
     pub payment_id: Option<String>,
     /// The SetupIntent, where the checkout saves a card and has done so.
     pub setup_id: Option<String>,
+    /// The Subscription that was begun there.
+    pub subscription_id: Option<String>,
     pub row_id: Option<String>,
 }
 
@@ -126,6 +128,7 @@ pub(super) struct CheckoutFields {
     url: Option<String>,
     payment_intent: Option<String>,
     setup_intent: Option<String>,
+    subscription: Option<String>,
     metadata: Option<BTreeMap<String, String>>,
 }
 
@@ -160,6 +163,7 @@ impl TryFrom<CheckoutFields> for Checkout {
             url: fields.url,
             payment_id: fields.payment_intent,
             setup_id: fields.setup_intent,
+            subscription_id: fields.subscription,
             row_id: row_id(fields.metadata),
         })
     }

@@ -6,6 +6,7 @@
 
 mod correct;
 mod holds;
+mod many;
 mod mature;
 mod post;
 
@@ -17,9 +18,9 @@ use crate::{
 pub use super::model::derived_id;
 pub use super::model::{Capture, Correction, HoldRequest, Posting, TransferRequest};
 use super::{
-    model::{Balance, Entry, EntryFilter, EntryKey, LineKey, Report, Statement},
+    model::{Balance, Entry, EntryFilter, EntryKey, LineKey, RentalFold, Report, Statement},
     period::Period,
-    queries::{audit, read},
+    queries::{audit, fold, read},
 };
 use crate::base::Error;
 pub use correct::correct;
@@ -27,6 +28,7 @@ pub use holds::{
     available_lock, capture, expire_due, freeze, hold, hold_at_most, hold_fetch, hold_increase, hold_next_expiry, hold_remaining,
     holds_remaining, release, unfreeze,
 };
+pub use many::{available_of, capture_many, holds_lock};
 pub use mature::{balance_lock, mature_due, mature_next_due};
 pub use post::post;
 
@@ -57,6 +59,21 @@ pub async fn statement(conn: &mut Conn, account: AccountId, period: Period, afte
         return Err(Error::internal(format!("a statement closes at {:?} instead of {folded:?}", statement.closing)));
     }
     Ok(statement)
+}
+
+/// What each rental cost or earned the account over `period`, at most `limit` of them.
+///
+/// # Errors
+/// `internal` when host share + fee is not the gross of one: then the books are wrong, and nothing is shown.
+pub async fn rental_folds(conn: &mut Conn, account: AccountId, period: Period, limit: i64) -> Result<Vec<RentalFold>> {
+    let folds = fold::rental_list(conn, account, period, limit).await?;
+    for fold in &folds {
+        let expected = if fold.is_renter { fold.gross.negated()? } else { fold.gross.minus(fold.fee)? };
+        if fold.own != expected {
+            return Err(Error::internal(format!("rental {} changed {:?} instead of {expected:?}", fold.rental, fold.own)));
+        }
+    }
+    Ok(folds)
 }
 
 /// Recomputes every balance and hold from the postings and lists what differs; nothing should.

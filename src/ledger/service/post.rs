@@ -43,7 +43,7 @@ pub(super) async fn post_locking(
 }
 
 /// The postings, in lock order: one for each ledger account, none of zero, together zero, and as the code allows.
-fn checked(request: &TransferRequest) -> Result<Vec<Posting>> {
+pub(super) fn checked(request: &TransferRequest) -> Result<Vec<Posting>> {
     let wrong = |what: &str| Error::internal(format!("transfer {} ({}): {what}", request.id, request.code.as_str()));
     let mut postings: Vec<Posting> = Vec::with_capacity(request.postings.len());
     let mut sum = Money::ZERO;

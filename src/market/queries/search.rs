@@ -265,6 +265,10 @@ fn filter(s: &mut Draft, search: &Search, now: chrono::DateTime<chrono::Utc>) {
     s.and("l.state = 'published'");
     let now = s.bind(Bind::Instant(now));
     s.and(format!("l.valid_until > {now}"));
+    if let Some(only) = search.only {
+        let only = s.bind(Bind::Id(only.uuid()));
+        s.and(format!("l.id = {only}"));
+    }
     if !search.include_unavailable {
         s.and("NOT l.is_taken AND NOT l.is_silent");
     }

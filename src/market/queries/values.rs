@@ -77,7 +77,11 @@ pub async fn value_list(
         s.and(format!("r.evidence_level IN ({levels})"));
     }
     let now = s.bind(Bind::Instant(now));
-    s.and(format!("l.valid_until > {now} AND r.stale_at IS NULL"));
+    // What a decision or a dispute has taken from a run shows at once; the listing follows by a job.
+    s.and(format!(
+        "l.valid_until > {now} AND r.stale_at IS NULL AND r.status = 'verified'
+         AND NOT EXISTS (SELECT FROM run_standings rs WHERE rs.run_id = r.id AND rs.disputed_at IS NOT NULL)"
+    ));
     if let Some(place) = after {
         let value = s.bind(Bind::Double(place.sort_value));
         let quantization = s.bind(Bind::Text(place.quantization.clone()));

@@ -8,9 +8,10 @@ use super::{
         gate::{self, Engine, Facts, Rules, RunFacts, Unmet, UnmetCode, run_conditions},
         model::Listing,
         queries,
+        saved_searches::offered,
         state::{ListingState, Move},
     },
-    copy_machine,
+    announce, copy_machine,
     listings::gather,
     rules, set_state,
 };
@@ -36,9 +37,11 @@ pub(super) fn back(listing: &mut Listing, run: &RunFacts) {
 }
 
 /// Looks at a locked listing again and writes it back: a published one stays with the newest run that backs it, or leaves the market.
-pub(super) async fn reassess_locked(tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Result<()> {
+pub(super) async fn reassess_locked(ctx: &Ctx, tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Result<()> {
+    let before = listing.state()?;
     put_right(tx, listing, rules).await?;
-    queries::listing_update(tx, listing).await
+    queries::listing_update(tx, listing).await?;
+    announce(ctx, tx, listing, before).await
 }
 
 async fn put_right(tx: &mut Tx<'_>, listing: &mut Listing, rules: &Rules) -> Result<()> {
@@ -107,7 +110,13 @@ async fn reassess(ctx: &Ctx, id: ListingId, now: DateTime<Utc>) -> Result<()> {
             Some(mut listing) if listing.closed_at.is_none() => {
                 let before = listing.clone();
                 put_right(tx, &mut listing, &rules).await?;
-                if listing == before { Ok(()) } else { queries::listing_update(tx, &listing).await }
+                if listing == before {
+                    return Ok(());
+                }
+                queries::listing_update(tx, &listing).await?;
+                announce(ctx, tx, &listing, before.state()?).await?;
+                // Back on the market, or with another run.
+                offered(ctx, tx, &listing).await
             }
             _ => Ok(()),
         })

@@ -9,9 +9,10 @@ use super::{
         input::{CreateListing, Offer, UpdateListing},
         model::{Listing, ListingView},
         queries,
+        saved_searches::offered,
         state::{ListingState, Move},
     },
-    copy_machine,
+    announce, copy_machine,
     evidence::{back, reassess_locked},
     lock_owned, machine_facts, no_listing, rules, set_state,
 };
@@ -101,7 +102,8 @@ pub async fn update(ctx: &Ctx, caller: &Caller, id: ListingId, form: &UpdateList
             listing.updated_at = now;
             listing.version = listing.version.saturating_add(1);
             // `available_until` bears on how long the listing is valid.
-            reassess_locked(tx, &mut listing, &rules(ctx, now)).await
+            reassess_locked(ctx, tx, &mut listing, &rules(ctx, now)).await?;
+            offered(ctx, tx, &listing).await
         })
         .await?;
     let mut conn = ctx.db.conn().await?;
@@ -169,9 +171,11 @@ async fn publish_locked(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, id: Listing
     listing.updated_at = now;
     listing.version = listing.version.saturating_add(1);
     queries::listing_update(tx, &listing).await?;
+    offered(ctx, tx, &listing).await?;
     let is_simulated = asked.engine == Engine::Reachable { is_simulated: true };
     machines::service::note_simulated(tx, machine.id, is_simulated).await?;
-    machines::service::note_seen(tx, machine.id, now).await
+    machines::service::note_seen(tx, machine.id, now).await?;
+    announce(ctx, tx, &listing, state).await
 }
 
 /// Everything the gate looks at.
@@ -255,7 +259,7 @@ pub async fn list_own(ctx: &Ctx, caller: &Caller, before: Option<ListingId>, lim
     rows.into_iter().map(|details| ListingView::new(details, None, &rules(ctx, now))).collect()
 }
 
-async fn view(ctx: &Ctx, conn: &mut Conn, id: ListingId) -> Result<ListingView> {
+pub(super) async fn view(ctx: &Ctx, conn: &mut Conn, id: ListingId) -> Result<ListingView> {
     let details = queries::listing_details(conn, id).await?.ok_or_else(no_listing)?;
     let now = ctx.business_now(conn).await?;
     ListingView::new(details, None, &rules(ctx, now))

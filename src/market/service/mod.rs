@@ -31,6 +31,7 @@ use crate::{
     ctx::Ctx,
     db::Tx,
     machines::{self, model::Machine},
+    webhooks::{self, EventType},
 };
 
 fn no_listing() -> Error {
@@ -73,6 +74,20 @@ async fn set_state(tx: &mut Tx<'_>, listing: &mut Listing, state: ListingState, 
     } else {
         machines::service::unwatch(tx, listing.machine_id, &watch).await
     }
+}
+
+/// Tells webhooks when a listing that has been written back has come on the market, or was taken off it; `before` is what it was.
+async fn announce(ctx: &Ctx, tx: &mut Tx<'_>, listing: &Listing, before: ListingState) -> Result<()> {
+    let event = match (before, listing.state()?) {
+        (ListingState::Published, ListingState::OffMarket) => EventType::ListingOffMarket,
+        (ListingState::Published, _) | (_, ListingState::Draft | ListingState::Paused | ListingState::OffMarket) => return Ok(()),
+        (_, ListingState::Published) => EventType::ListingPublished,
+    };
+    for account in webhooks::service::accounts_waiting_for(tx, &[listing.account_id], event).await? {
+        let data = listings::view(ctx, tx, listing.id).await?;
+        webhooks::service::emit(ctx, tx, account, event, &data).await?;
+    }
+    Ok(())
 }
 
 /// The copies that the search filters by.

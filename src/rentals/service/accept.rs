@@ -33,9 +33,6 @@ use crate::{
 };
 
 const HOURS_MAX: i32 = 8_760;
-/// How far ahead a rental may start without Pro.
-const RESERVE_AHEAD_MAX: TimeDelta = TimeDelta::hours(24);
-
 /// How long ago `starts_at` may be: clocks of clients differ.
 const LATE_MAX: TimeDelta = TimeDelta::minutes(5);
 
@@ -121,7 +118,11 @@ pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentR
         return Err(Error::new(Code::Forbidden, "An owner reaches the machine through the endpoint without renting it."));
     }
     let quoted_hours = quote.and_then(|quote| quote.hours);
-    let span = check(request, quoted_hours, &terms, now)?;
+    let ahead_max = match request.starts_at {
+        Some(at) if at > now => identity::service::entitlements(ctx, tx, caller.account_id).await?.reservation_hours_ahead,
+        _ => 0,
+    };
+    let span = check(request, quoted_hours, &terms, now, ahead_max)?;
     let fee_basis_points = identity::service::entitlements(ctx, tx, terms.host_account_id).await?.fee_basis_points;
     let rental = Rental { model: model.map(str::to_owned), ..draft(ctx, caller, request, &terms, &span, fee_basis_points, now)? };
     store(tx, caller, &rental, &terms, span.whole_seconds, now).await?;
@@ -129,7 +130,7 @@ pub async fn accept(ctx: &Ctx, tx: &mut Tx<'_>, caller: &Caller, request: &RentR
 }
 
 /// The spans of the contract, or every fault of the request.
-fn check(request: &RentRequest, quoted_hours: Option<i32>, terms: &ListingTerms, now: DateTime<Utc>) -> Result<Span> {
+fn check(request: &RentRequest, quoted_hours: Option<i32>, terms: &ListingTerms, now: DateTime<Utc>, hours_ahead_max: i64) -> Result<Span> {
     let mut faults = Vec::new();
     let mut fault = |pointer: &str, code: &'static str, detail: String| faults.push(FieldError::new(pointer, code, detail));
     let is_reserved = request.starts_at.is_some_and(|s| s > now);
@@ -137,8 +138,8 @@ fn check(request: &RentRequest, quoted_hours: Option<i32>, terms: &ListingTerms,
     if request.starts_at.is_some_and(|s| s < now - LATE_MAX) {
         fault("/starts_at", "in_the_past", format!("It is {}.", instant(now)));
     }
-    if starts_at - now > RESERVE_AHEAD_MAX {
-        fault("/starts_at", "too_far", "A rental can be reserved up to 24 hours ahead.".to_owned());
+    if starts_at - now > TimeDelta::hours(hours_ahead_max) {
+        fault("/starts_at", "too_far", format!("A rental can be reserved up to {hours_ahead_max} hours ahead."));
     }
     if request.hours.is_some_and(|hours| !(1..=HOURS_MAX).contains(&hours)) {
         fault("/hours", "out_of_range", format!("hours is from 1 to {HOURS_MAX}."));

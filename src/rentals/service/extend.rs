@@ -51,7 +51,7 @@ pub async fn extend(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, id: RentalId
         return Err(Error::new(Code::Forbidden, "Only the renter can extend a rental."));
     }
     let now = ctx.business_now(tx).await?;
-    settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
+    settle::settle(ctx, tx, &mut rental, now).await?;
     if rental.status()?.is_over() {
         return Err(Error::new(Code::InvalidState, "The rental is over."));
     }
@@ -65,7 +65,7 @@ pub async fn extend(ctx: &Ctx, tx: &mut Tx<'_>, account: AccountId, id: RentalId
     let detail = json!({"ends_at": rental.ends_at, "max_spend": rental.max_spend_micros});
     queries::event_insert(tx, rental.id, "extended", detail, now).await?;
     // Settled again: the hold may grow now, and what falls due next is another instant.
-    settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
+    settle::settle(ctx, tx, &mut rental, now).await?;
     view::one(ctx, tx, rental).await
 }
 

@@ -1,16 +1,20 @@
 //! What can be done with rentals. Each function is one use case; those that change something run in one transaction.
 
 mod accept;
+mod announce;
 mod extend;
 mod money;
 mod settle;
 mod start;
+mod tick;
 mod view;
+
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    model::{Rental, RentalEvent, RentalView, Usage},
+    model::{Rental, RentalEvent, RentalOnStatement, RentalView, Usage},
     queries,
     state::{EndReason, Status},
 };
@@ -81,11 +85,11 @@ pub async fn stop(ctx: &Ctx, caller: &Caller, id: RentalId) -> Result<RentalView
             let mut rental = settle::lock(tx, id).await?.ok_or_else(|| Error::not_found("rental"))?;
             // Billing ends at the receipt, unless another step has billed further while this one waited for the lock.
             let at = rental.settled_through.map_or(received_at, |settled| settled.max(received_at));
-            settle::settle(tx, &mut rental, at, &ctx.config.tunables).await?;
+            settle::settle(ctx, tx, &mut rental, at).await?;
             if rental.status()?.is_over() {
                 return Ok(());
             }
-            settle::stop(tx, &mut rental, reason, received_at, at, &ctx.config.tunables).await
+            settle::stop(ctx, tx, &mut rental, reason, received_at, at).await
         })
         .await?;
     fetch(ctx, account, id).await
@@ -99,6 +103,19 @@ pub async fn usage(ctx: &Ctx, account: AccountId, id: RentalId) -> Result<Usage>
     let mut conn = ctx.db.conn().await?;
     let rental = fetch_visible(&mut conn, account, id).await?;
     view::usage(&mut conn, &rental).await
+}
+
+/// These rentals as a statement over `from` until before `to` names them.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn on_statement(
+    conn: &mut Conn,
+    ids: &[RentalId],
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<HashMap<RentalId, RentalOnStatement>> {
+    view::on_statement(conn, ids, from, to).await
 }
 
 /// Events of the rental after `after`, and whether more may come.
@@ -166,10 +183,19 @@ async fn settle_one(ctx: &Ctx, id: RentalId, now: DateTime<Utc>) -> Result<Optio
     ctx.db
         .tx("rental_settle", async |tx| {
             let Some(mut rental) = settle::lock(tx, id).await? else { return Ok(None) };
-            settle::settle(tx, &mut rental, now, &ctx.config.tunables).await?;
+            settle::settle(ctx, tx, &mut rental, now).await?;
             Ok(Some(rental))
         })
         .await
+}
+
+/// Bills the plain ones of a lot in one transaction. None when that fails: each is settled by itself then.
+async fn bill_plain(ctx: &Ctx, lot: &[RentalId], now: DateTime<Utc>) -> HashSet<RentalId> {
+    let billed = ctx.db.tx("rental_bill", async |tx| tick::bill_plain(tx, lot, now, &ctx.config.tunables).await).await;
+    billed.unwrap_or_else(|fault| {
+        tracing::warn!(error = ?fault, "rentals could not be billed together");
+        HashSet::new()
+    })
 }
 
 /// Brings every rental with something due up to `now`; safe to run at any time, in several processes at once.
@@ -179,6 +205,8 @@ async fn settle_one(ctx: &Ctx, id: RentalId, now: DateTime<Utc>) -> Result<Optio
 pub async fn settle_due(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
     const TICK: TimeDelta = TimeDelta::seconds(60);
     const BATCH: i64 = 500;
+    /// The platform's own ledger accounts are locked for as long as a lot takes.
+    const LOT: usize = 50;
     let mut first_fault = None;
     let mut after = None;
     loop {
@@ -188,10 +216,13 @@ pub async fn settle_due(ctx: &Ctx, now: DateTime<Utc>) -> Result<()> {
         };
         let Some(last) = due.last().copied() else { break };
         after = Some(last);
-        for id in due {
-            if let Err(fault) = settle_one(ctx, id, now).await {
-                tracing::error!(rental.id = %id, error = ?fault, "a rental could not be settled");
-                first_fault.get_or_insert(fault);
+        for lot in due.chunks(LOT) {
+            let billed = bill_plain(ctx, lot, now).await;
+            for id in lot.iter().filter(|id| !billed.contains(id)) {
+                if let Err(fault) = settle_one(ctx, *id, now).await {
+                    tracing::error!(rental.id = %id, error = ?fault, "a rental could not be settled");
+                    first_fault.get_or_insert(fault);
+                }
             }
         }
     }

@@ -25,7 +25,7 @@ use crate::{
 /// While active the hold is kept ahead of use by this much …
 const HOLD_AHEAD: TimeDelta = TimeDelta::hours(1);
 /// … and renewed when less than this is left.
-const HOLD_MARGIN: TimeDelta = TimeDelta::minutes(10);
+pub(super) const HOLD_MARGIN: TimeDelta = TimeDelta::minutes(10);
 /// Runway at which the renter is warned, longest first (money.md 17).
 pub(super) const RUNWAY_WARNINGS_SECONDS: [i32; 3] = [24 * 3_600, 2 * 3_600, 15 * 60];
 
@@ -33,7 +33,7 @@ pub(super) const RUNWAY_WARNINGS_SECONDS: [i32; 3] = [24 * 3_600, 2 * 3_600, 15 
 const RUNWAY_SECONDS_MAX: i64 = 10 * 365 * 86_400;
 
 /// The id of the rental's next transfer. The counter moves in the same transaction, so a step that is repeated after a crash finds its own.
-fn next_transfer(rental: &mut Rental) -> TransferId {
+pub(super) fn next_transfer(rental: &mut Rental) -> TransferId {
     rental.transfer_sequence = rental.transfer_sequence.saturating_add(1);
     derived_id(&["rental", &rental.id.to_string(), &rental.transfer_sequence.to_string()])
 }
@@ -129,8 +129,13 @@ pub(super) async fn release(tx: &mut Tx<'_>, rental: &mut Rental, at: DateTime<U
     ledger::service::release(tx, rental.hold_id, id, at).await.map(drop)
 }
 
-/// One event for each threshold crossed; forgotten again when money came in.
-pub(super) async fn warn_of_short_runway(tx: &mut Tx<'_>, rental: &mut Rental, segment: Segment, now: DateTime<Utc>) -> Result<()> {
+/// One event for each threshold crossed; forgotten again when money came in. Returns the seconds that the money lasts, when one was.
+pub(super) async fn warn_of_short_runway(
+    tx: &mut Tx<'_>,
+    rental: &mut Rental,
+    segment: Segment,
+    now: DateTime<Utc>,
+) -> Result<Option<i64>> {
     let terms = rental.terms();
     // This rental as it is here, the others as they were last settled.
     let mut together = queries::rental_list_running(tx, Some(rental.renter_account_id)).await?;
@@ -144,7 +149,7 @@ pub(super) async fn warn_of_short_runway(tx: &mut Tx<'_>, rental: &mut Rental, s
     }
     if terms.ends_at.is_some_and(|ends_at| ends_at <= until) {
         rental.runway_warned_seconds = None;
-        return Ok(());
+        return Ok(None);
     }
     let runway_seconds = (until - now).num_seconds();
     let crossed = RUNWAY_WARNINGS_SECONDS.into_iter().filter(|t| runway_seconds <= i64::from(*t)).min();
@@ -152,13 +157,14 @@ pub(super) async fn warn_of_short_runway(tx: &mut Tx<'_>, rental: &mut Rental, s
         (Some(threshold), warned) if warned.is_none_or(|w| threshold < w) => {
             rental.runway_warned_seconds = Some(threshold);
             let detail = json!({"threshold_seconds": threshold, "runway_seconds": runway_seconds});
-            queries::event_insert(tx, rental.id, "runway", detail, now).await
+            queries::event_insert(tx, rental.id, "runway", detail, now).await?;
+            Ok(Some(runway_seconds))
         }
         (None, Some(_)) => {
             rental.runway_warned_seconds = None;
-            Ok(())
+            Ok(None)
         }
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 

@@ -10,11 +10,12 @@ use super::{
         queries,
         state::{self, EndReason, Signs, Status, Step},
     },
-    money,
+    announce, money,
 };
 use crate::{
     base::{Error, Money, Result, id::RentalId},
     config::Tunables,
+    ctx::Ctx,
     db::{Conn, Tx},
     machines, market,
 };
@@ -44,12 +45,12 @@ pub(super) async fn lock(tx: &mut Tx<'_>, id: RentalId) -> Result<Option<Rental>
 ///
 /// # Errors
 /// The database's own faults; `internal` when the rules do not come to rest.
-pub(super) async fn settle(tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>, tunables: &Tunables) -> Result<()> {
+pub(super) async fn settle(ctx: &Ctx, tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>) -> Result<()> {
     for _ in 0..STEPS_MAX {
         let progress = match rental.status()? {
-            Status::Reserved => begin_when_due(tx, rental, now, tunables).await?,
-            Status::Held | Status::Provisioning => end_when_late(tx, rental, now).await?,
-            Status::Active => step_active(tx, rental, now, tunables).await?,
+            Status::Reserved => begin_when_due(tx, rental, now, &ctx.config.tunables).await?,
+            Status::Held | Status::Provisioning => end_when_late(ctx, tx, rental, now).await?,
+            Status::Active => step_active(ctx, tx, rental, now).await?,
             Status::Stopping | Status::Ended | Status::Failed => Progress::Rest(None),
         };
         if let Progress::Rest(due) = progress {
@@ -71,7 +72,7 @@ async fn begin_when_due(tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>
 }
 
 /// A start that takes too long fails; one whose deadline comes before that just ends. Neither costs anything.
-async fn end_when_late(tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>) -> Result<Progress> {
+async fn end_when_late(ctx: &Ctx, tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>) -> Result<Progress> {
     let boot_timeout = (rental.boot_deadline_at, EndReason::BootTimeout);
     let (at, reason) = rental.ends_at.map(|at| (at, EndReason::Deadline)).filter(|(at, _)| *at < boot_timeout.0).unwrap_or(boot_timeout);
     if at > now {
@@ -82,7 +83,7 @@ async fn end_when_late(tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>)
     if was_asked && reason == EndReason::BootTimeout {
         machines::service::note_start_failure(tx, rental.machine_id).await?;
     }
-    end(tx, rental, reason, at).await?;
+    end(ctx, tx, rental, reason, at).await?;
     Ok(Progress::Rest(None))
 }
 
@@ -97,17 +98,17 @@ async fn signs(conn: &mut Conn, rental: &Rental, tunables: &Tunables) -> Result<
     })
 }
 
-async fn step_active(tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>, tunables: &Tunables) -> Result<Progress> {
-    let signs = signs(tx, rental, tunables).await?;
+async fn step_active(ctx: &Ctx, tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>) -> Result<Progress> {
+    let signs = signs(tx, rental, &ctx.config.tunables).await?;
     if let Some(paused_at) = rental.paused_at {
-        return step_paused(tx, rental, now, paused_at, &signs).await;
+        return step_paused(ctx, tx, rental, now, paused_at, &signs).await;
     }
     let mut row = open_segment(tx, rental).await?;
     let funds = money::renew_hold(tx, rental, row.segment(), now).await?;
     match state::step_running(now, &rental.terms(), row.segment(), funds, &signs) {
         Step::End { bill_through, at, reason } => {
             close_segment(tx, rental, &mut row, bill_through).await?;
-            end(tx, rental, reason, at).await?;
+            end(ctx, tx, rental, reason, at).await?;
             Ok(Progress::Rest(None))
         }
         Step::Pause { at } => {
@@ -118,7 +119,9 @@ async fn step_active(tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>, t
         }
         Step::Bill { through } => {
             money::charge_through(tx, rental, &mut row, through).await?;
-            money::warn_of_short_runway(tx, rental, row.segment(), now).await?;
+            if let Some(runway_seconds) = money::warn_of_short_runway(tx, rental, row.segment(), now).await? {
+                announce::low_funds(ctx, tx, rental, runway_seconds).await?;
+            }
             let renew = money::next_renewal(tx, rental, row.segment(), funds.at_cap, now).await?;
             Ok(Progress::Rest([renew, rental.ends_at].into_iter().flatten().min()))
         }
@@ -127,6 +130,7 @@ async fn step_active(tx: &mut Tx<'_>, rental: &mut Rental, now: DateTime<Utc>, t
 }
 
 async fn step_paused(
+    ctx: &Ctx,
     tx: &mut Tx<'_>,
     rental: &mut Rental,
     now: DateTime<Utc>,
@@ -141,7 +145,7 @@ async fn step_paused(
             Ok(Progress::Again)
         }
         Step::End { at, reason, .. } => {
-            end(tx, rental, reason, at).await?;
+            end(ctx, tx, rental, reason, at).await?;
             Ok(Progress::Rest(None))
         }
         Step::Wait => Ok(Progress::Rest([Some(signs.lost_at(paused_at)), rental.ends_at].into_iter().flatten().min())),
@@ -176,7 +180,7 @@ async fn close_segment(tx: &mut Tx<'_>, rental: &mut Rental, row: &mut SegmentRo
 
 /// Ends the rental as of `at`: the rest of the hold back, the machine free. The caller holds the listing's
 /// lock: a reservation that is just being accepted is either counted here or sees the machine free.
-async fn end(tx: &mut Tx<'_>, rental: &mut Rental, reason: EndReason, at: DateTime<Utc>) -> Result<()> {
+async fn end(ctx: &Ctx, tx: &mut Tx<'_>, rental: &mut Rental, reason: EndReason, at: DateTime<Utc>) -> Result<()> {
     money::release(tx, rental, at).await?;
     let status = if reason == EndReason::BootTimeout { Status::Failed } else { Status::Ended };
     rental.move_to(status)?;
@@ -193,7 +197,7 @@ async fn end(tx: &mut Tx<'_>, rental: &mut Rental, reason: EndReason, at: DateTi
     if others == 0 {
         market::service::set_taken(tx, rental.listing_id, false).await?;
     }
-    Ok(())
+    announce::over(ctx, tx, rental).await
 }
 
 /// Why signs of life of the machine are wanted: this rental.
@@ -204,17 +208,17 @@ pub(super) fn watch_reason(rental: &Rental) -> String {
 /// Stops a rental whose stop came in at `received_at`, in any state but over, after it has been settled through `at`: the same instant unless
 /// another step was faster. What was used is billed while the machine was there: through its last sign when it fails, else through `at`.
 pub(super) async fn stop(
+    ctx: &Ctx,
     tx: &mut Tx<'_>,
     rental: &mut Rental,
     reason: EndReason,
     received_at: DateTime<Utc>,
     at: DateTime<Utc>,
-    tunables: &Tunables,
 ) -> Result<()> {
     rental.stop_requested_at.get_or_insert(received_at);
     if rental.status()? == Status::Active && rental.paused_at.is_none() {
         let mut row = open_segment(tx, rental).await?;
-        let signs = signs(tx, rental, tunables).await?;
+        let signs = signs(tx, rental, &ctx.config.tunables).await?;
         let is_there = signs.failing_since.is_none();
         let there_until = if is_there { at } else { at.min(signs.last_seen_at).max(row.started_at) };
         close_segment(tx, rental, &mut row, there_until).await?;
@@ -223,6 +227,6 @@ pub(super) async fn stop(
             money::charge_least_length(tx, rental, reason, at).await?;
         }
     }
-    end(tx, rental, reason, at).await?;
+    end(ctx, tx, rental, reason, at).await?;
     queries::rental_update(tx, rental).await
 }

@@ -9,7 +9,7 @@ use super::{
         queries,
         state::Status,
     },
-    settle,
+    announce, settle,
 };
 use crate::{
     base::{
@@ -95,15 +95,15 @@ pub async fn activate(ctx: &Ctx, id: RentalId, model: &str) -> Result<()> {
         .tx("rental_activate", async |tx| {
             let Some(mut rental) = settle::lock(tx, id).await? else { return Ok(()) };
             let now = ctx.business_now(tx).await?;
-            let tunables = &ctx.config.tunables;
             // Its time may have run out while the machine was asked.
-            settle::settle(tx, &mut rental, now, tunables).await?;
+            settle::settle(ctx, tx, &mut rental, now).await?;
             if !matches!(rental.status()?, Status::Held | Status::Provisioning) {
                 return Ok(());
             }
             begin(tx, &mut rental, model, now).await?;
+            announce::started(ctx, tx, &rental).await?;
             machines::service::note_seen(tx, rental.machine_id, now).await?;
-            settle::settle(tx, &mut rental, now, tunables).await
+            settle::settle(ctx, tx, &mut rental, now).await
         })
         .await
 }

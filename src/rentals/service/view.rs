@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
+
 use super::super::{
-    model::{Access, Rental, RentalView, SegmentRow, Usage, UsageSegment},
+    model::{Access, Rental, RentalOnStatement, RentalView, SegmentRow, Usage, UsageSegment},
     queries,
 };
 use crate::{
@@ -75,6 +77,37 @@ fn through_of(row: &SegmentRow, rentals: &[Rental]) -> chrono::DateTime<chrono::
 
 fn seconds(row: &SegmentRow, through: chrono::DateTime<chrono::Utc>) -> i64 {
     (through - row.started_at).num_seconds().max(0)
+}
+
+/// These rentals as a statement over `from` until before `to` names them. Two queries however many there are.
+pub(super) async fn on_statement(
+    conn: &mut Conn,
+    ids: &[RentalId],
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<HashMap<RentalId, RentalOnStatement>> {
+    let mut found: HashMap<RentalId, (RentalOnStatement, Option<DateTime<Utc>>)> = HashMap::new();
+    for (rental, gpu, gpu_count) in queries::rental_list_with_gpus(conn, ids).await? {
+        let named = RentalOnStatement {
+            id: rental.id,
+            renter_account_id: rental.renter_account_id,
+            host_account_id: rental.host_account_id,
+            machine: format!("{gpu_count} × {gpu}"),
+            price_per_hour: rental.price_per_hour_micros,
+            started_at: rental.active_at,
+            ended_at: rental.ended_at,
+            billed_seconds: 0,
+        };
+        found.insert(rental.id, (named, rental.settled_through));
+    }
+    for row in queries::segment_list_of_many(conn, ids).await? {
+        let Some((named, settled_through)) = found.get_mut(&row.rental_id) else { continue };
+        let through = row.ended_at.or(*settled_through).unwrap_or(row.started_at);
+        // Counted as the meter counts: whole seconds from the span's own start.
+        let counted_until = |at: DateTime<Utc>| (at.min(through) - row.started_at).num_seconds().max(0);
+        named.billed_seconds = named.billed_seconds.saturating_add(counted_until(to).saturating_sub(counted_until(from)));
+    }
+    Ok(found.into_iter().map(|(id, (named, _))| (id, named)).collect())
 }
 
 pub(super) async fn usage(conn: &mut Conn, rental: &Rental) -> Result<Usage> {

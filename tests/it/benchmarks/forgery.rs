@@ -266,7 +266,14 @@ fn newer_versions_are_accepted_with_a_note_and_not_believed_blindly() {
             document["metadata"]["version"] = json!(version);
             document["results"][0]["client_output_tokens"] = json!(5_000);
         });
-        assert_eq!(verdict(&edited), Verdict::NeedsReview, "an unknown version may count otherwise: a person looks");
+        assert_eq!(verdict(&edited), Verdict::Rejected, "an unknown version may count otherwise, but then in every cell");
+        let counted_otherwise = forged("reference-run.json", |document| {
+            document["metadata"]["version"] = json!(version);
+            for row in document["results"].as_array_mut().unwrap() {
+                row["client_output_tokens"] = json!((row["client_output_tokens"].as_f64().unwrap() * 1.2).round());
+            }
+        });
+        assert_eq!(verdict(&counted_otherwise), Verdict::NeedsReview, "a person looks");
     }
 }
 

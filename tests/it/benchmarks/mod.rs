@@ -6,6 +6,7 @@ mod claim;
 mod command;
 mod copies;
 mod documents;
+mod export;
 mod forge;
 mod forgeries;
 mod forgery;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{codes, has, judge, public_documents, reference_claim, value};
 
-const PHYSICAL: [&str; 11] = [
+const PHYSICAL: [&str; 12] = [
+    "far_below_hardware",
     "physics_unchecked",
     "decode_above_bandwidth",
     "decode_above_compute",
@@ -250,4 +251,63 @@ fn what_the_catalog_does_not_know_is_at_most_a_note() {
     assert_eq!(physical(&run), Vec::<&str>::new());
     let run = judged(value("reference-run.json"), &claiming("Apple M3 Max", 1, model, Some("mlx-4bit")));
     assert_eq!(physical(&run).iter().filter(|code| **code != "physics_unchecked").count(), 0, "{:#?}", run.findings);
+}
+
+/// cases.md 23 g: a slow card's figures under a fast card's name, which no ceiling finds.
+#[test]
+fn figures_far_below_the_claimed_hardware_are_looked_at() {
+    let renamed = |gpu: &str| {
+        let mut document = value("reference-run.json");
+        let smi = &mut document["startup_diagnostics"]["nvidia_smi_query"]["stdout"];
+        *smi = json!(smi.as_str().unwrap().replace("NVIDIA GeForce RTX 3090", gpu));
+        document
+    };
+    let mut claim = reference_claim();
+    claim.hardware = Some(ClaimedHardware { gpu: "NVIDIA B200".to_owned(), gpu_count: Some(1), ..ClaimedHardware::default() });
+    let run = judged(renamed("NVIDIA B200"), &claim);
+    assert_found(&run, "far_below_hardware", Severity::Suspicious);
+    assert_eq!(run.verdict, Verdict::NeedsReview);
+    // Named by the document alone.
+    let unclaimed = Claim { hardware: None, ..claim.clone() };
+    assert_found(&judged(renamed("NVIDIA B200"), &unclaimed), "far_below_hardware", Severity::Suspicious);
+    // What explains it honestly makes it a note.
+    for option in ["--enforce-eager", "--cpu-offload-gb 40", "--disable-cuda-graph"] {
+        let explained = Claim { launch_command: Some(format!("vllm serve x {option}")), ..claim.clone() };
+        assert_found(&judged(renamed("NVIDIA B200"), &explained), "far_below_hardware", Severity::Note);
+    }
+    let mut other_engine = claim.clone();
+    other_engine.engine = Some(rigmark::benchmarks::ClaimedEngine { name: "llama.cpp".to_owned(), ..Default::default() });
+    assert_found(&judged(renamed("NVIDIA B200"), &other_engine), "far_below_hardware", Severity::Note);
+    // Prefill as fast as the hardware: the engine's steps are slow, the hardware is not.
+    let mut fast_prefill = renamed("NVIDIA B200");
+    for row in fast_prefill["prefill"].as_object_mut().unwrap().values_mut() {
+        row["tok_per_sec"] = json!(row["tok_per_sec"].as_f64().unwrap() * 8.0);
+    }
+    assert_found(&judged(fast_prefill, &claim), "far_below_hardware", Severity::Note);
+    // A neighbour is no other kind of hardware.
+    claim.hardware = Some(ClaimedHardware { gpu: "RTX 4090".to_owned(), gpu_count: Some(1), ..ClaimedHardware::default() });
+    let near = judged(renamed("NVIDIA GeForce RTX 4090"), &claim);
+    assert!(!has(&near.findings, "far_below_hardware"), "{:?}", codes(&near.findings));
+}
+
+/// No version explains that one cell of a document breaks what its others keep; a version that computes all otherwise is looked at.
+#[test]
+fn a_newer_version_does_not_excuse_an_edited_cell() {
+    for version in ["0.9.0", "1.0"] {
+        let mut document = value("reference-run.json");
+        document["metadata"]["version"] = json!(version);
+        let honest = judged(document.clone(), &reference_claim());
+        assert_eq!(honest.verdict, Verdict::Verified, "{:?}", codes(&honest.findings));
+        let mut edited = document.clone();
+        let cell = &mut edited["results"][3];
+        let total = cell["aggregate_tps"].as_f64().unwrap() * 1.3;
+        cell["aggregate_tps"] = json!(total);
+        assert_eq!(judged(edited, &reference_claim()).verdict, Verdict::Rejected, "{version}");
+        let mut other_law = document;
+        for cell in other_law["results"].as_array_mut().unwrap() {
+            let average = cell["per_request_avg_tps"].as_f64().unwrap();
+            cell["per_request_avg_tps"] = json!(average * 1.01);
+        }
+        assert_eq!(judged(other_law, &reference_claim()).verdict, Verdict::NeedsReview, "{version}");
+    }
 }

@@ -395,3 +395,56 @@ async fn the_run_id_of_a_run_that_came_otherwise_is_taken() {
     assert_eq!(honest.status, 200, "{honest:?}");
     assert_eq!(runs_stored(&app).await, 1);
 }
+
+/// An id that somebody took otherwise, as before it was taken with every upload: the account whose run had it first keeps it.
+#[tokio::test]
+async fn an_id_is_the_account_s_whose_run_had_it_first() {
+    let app = TestApp::new().await;
+    let (ann, bob) = (uploader(&app, "ann").await, uploader(&app, "bob").await);
+    let first = ann.person.http.post("/api/v1/matrix-runs").json(&json!({ "document": wrapped() })).expect(201).await;
+    hosts::execute(&app, "DELETE FROM tool_uploads").await;
+    let mut stolen = wrapped();
+    stolen["client"] = json!({ "note": "mine" });
+    let thief = bob.tool.upload(&stolen).await;
+    assert_eq!(thief.status, 409, "{thief:?}");
+    // The other way in stores it, as a copy; the id is then held by the thief, and the honest upload still finds its run.
+    let copy = bob.person.http.post("/api/v1/matrix-runs").json(&json!({ "document": stolen })).expect(201).await;
+    let codes: Vec<&str> = copy["checks"].as_array().unwrap().iter().filter_map(|check| check["code"].as_str()).collect();
+    assert!(copy["status"] == "needs_review" && codes.contains(&"run_replayed"), "{copy}");
+    let honest = ann.tool.upload(&wrapped()).await;
+    assert_eq!((honest.status, &honest.body["id"]), (200, &first["id"]), "{honest:?}");
+    assert_eq!(bob.tool.upload(&wrapped()).await.status, 409);
+}
+
+/// Who has to say who they are hears that first, whatever else is wrong with the request.
+#[tokio::test]
+async fn a_stranger_hears_first_that_a_token_is_missing() {
+    let app = TestApp::new().await;
+    for (path, http) in [("/api/bench/runs?x=1", &app.http), ("/api/v1/matrix-runs?x=1", &app.http)] {
+        assert_eq!(http.post(path).json(&json!({})).answer().await.status, 401, "{path}");
+    }
+    let ann = uploader(&app, "ann").await;
+    ann.person.http.post("/api/v1/matrix-runs?x=1").json(&json!({})).expect_problem(422, "invalid_input").await;
+    app.http.post("/api/v1/auth/login?x=1").json(&json!({})).expect_problem(422, "invalid_input").await;
+}
+
+/// Where the tool sends people for a token.
+#[tokio::test]
+async fn the_tools_address_for_people_says_how_to_make_a_token() {
+    let app = TestApp::new().await;
+    let answer = app.http.get("/bench/token").answer().await;
+    assert_eq!((answer.status.as_u16(), answer.header("location").as_deref()), (302, Some("/en/upload-tokens")));
+    let page = app.http.get("/en/upload-tokens").answer().await;
+    assert!(page.status == 200 && page.body.contains("/api/v1/upload-tokens") && page.body.contains("LIL_BENCH_SITE="), "{}", page.body);
+}
+
+/// What is said to be the most is what is refused, whoever reads the document.
+#[tokio::test]
+async fn one_pair_of_limits_holds_for_every_way_in() {
+    use rigmark::benchmarks::document::{PACKED_BYTES_MAX, UNPACKED_BYTES_MAX};
+    use rigmark::web::body;
+    let app = TestApp::new().await;
+    let stated = app.http.get("/api/v1/benchmarks").expect(200).await["documents"].clone();
+    assert_eq!((&stated["packed_bytes_max"], &stated["unpacked_bytes_max"]), (&json!(PACKED_BYTES_MAX), &json!(UNPACKED_BYTES_MAX)));
+    assert_eq!((PACKED_BYTES_MAX, UNPACKED_BYTES_MAX), (body::PACKED_BYTES_MAX, body::RUN_BYTES_MAX));
+}

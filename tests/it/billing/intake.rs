@@ -11,9 +11,8 @@ use crate::support::{
     stripe_double::{Release, signature},
 };
 
-/// What a payment of 100 dollars leaves behind of which 20 were refunded here, 30 at Stripe, and of whose rest the bank took 40 back for a while.
-const TRANSFERS: &str =
-    "chargeback 4000, chargeback_reversed 4000, refund 2000, refund 3000, refund_settled 2000, refund_settled 3000, top_up 10000";
+/// What a payment of 100 dollars leaves behind of which 20 and 30 were refunded, and of whose rest the bank took 40 back for a while.
+const TRANSFERS: &str = "chargeback 4000, chargeback_reversed 4000, refund_at_stripe 2000, refund_at_stripe 3000, refund_settled 2000, refund_settled 3000, top_up 10000";
 
 /// A payment that has been through all that at Stripe; here nothing is known of it but the top-up that was begun.
 struct Lived {

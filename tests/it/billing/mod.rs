@@ -6,9 +6,15 @@ mod checkout;
 mod disputes;
 mod faults;
 mod intake;
+mod invoices;
 mod orders;
 pub mod payouts;
+mod pro;
+mod pro_changes;
+mod pro_perks;
+mod pro_states;
 mod receipts;
+mod reconcile;
 mod refund_faults;
 mod refunds;
 mod signature;
@@ -20,7 +26,7 @@ use std::time::Duration;
 use diesel::{QueryableByName, sql_query, sql_types as sql};
 use diesel_async::RunQueryDsl;
 use rigmark::base::secret::Secret;
-use rigmark::config::{Mode, StripeConfig};
+use rigmark::config::{Config, Mode, ProPriceIds, StripeConfig};
 use rigmark::ledger;
 use serde_json::{Value, json};
 
@@ -38,16 +44,24 @@ pub async fn app_at(stripe: &str) -> TestApp {
     app_in(Mode::Test, stripe).await
 }
 
+/// The same in another mode.
 pub async fn app_in(mode: Mode, stripe: &str) -> TestApp {
     TestApp::with(|config| {
+        test_mode(config, stripe, None);
         config.mode = mode;
-        let secrets = vec![Secret::new("whsec_older".to_owned()), Secret::new(WEBHOOK_SECRET.to_owned())];
-        let mut stripe = StripeConfig::new(Secret::new("sk_test_rigmark".to_owned()), secrets, Some(stripe.to_owned()));
-        stripe.attempt_timeout = Duration::from_millis(700);
-        stripe.attempts_max = 2;
-        config.stripe = Some(stripe);
     })
     .await
+}
+
+/// Puts it into test mode, against this address.
+fn test_mode(config: &mut Config, stripe: &str, pro_prices: Option<ProPriceIds>) {
+    config.mode = Mode::Test;
+    let secrets = vec![Secret::new("whsec_older".to_owned()), Secret::new(WEBHOOK_SECRET.to_owned())];
+    let mut stripe = StripeConfig::new(Secret::new("sk_test_rigmark".to_owned()), secrets, Some(stripe.to_owned()));
+    stripe.attempt_timeout = Duration::from_millis(700);
+    stripe.attempts_max = 2;
+    stripe.pro_prices = pro_prices;
+    config.stripe = Some(stripe);
 }
 
 /// A server in test mode with one customer, and its Stripe, whose webhooks wait until they are released.
@@ -55,6 +69,21 @@ pub struct Shop {
     pub app: TestApp,
     pub stripe: StripeDouble,
     pub ada: Person,
+}
+
+/// A Stripe whose webhooks wait until they are released.
+fn double() -> StripeDouble {
+    let config = StripeDoubleConfig { bind: "127.0.0.1:0".to_owned(), webhook_url: None, secret: WEBHOOK_SECRET.to_owned() };
+    let stripe = StripeDouble::start(&config).unwrap();
+    stripe.hold_webhooks();
+    stripe
+}
+
+async fn post_to(stripe: &StripeDouble, path: &str, form: &[(&str, &str)]) -> Value {
+    let body = serde_urlencoded::to_string(form).unwrap();
+    let request = reqwest::Client::new().post(format!("{}{path}", stripe.url())).bearer_auth("sk_test_other");
+    let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
+    serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
 }
 
 #[derive(QueryableByName)]
@@ -71,10 +100,12 @@ struct Text {
 
 impl Shop {
     pub async fn new() -> Self {
-        let config = StripeDoubleConfig { bind: "127.0.0.1:0".to_owned(), webhook_url: None, secret: WEBHOOK_SECRET.to_owned() };
-        let stripe = StripeDouble::start(&config).unwrap();
-        stripe.hold_webhooks();
+        let stripe = double();
         let app = app_at(&stripe.url()).await;
+        Self::of(app, stripe).await
+    }
+
+    async fn of(app: TestApp, stripe: StripeDouble) -> Self {
         stripe.set_webhook_url(&format!("{}{WEBHOOK}", app.http.base_url()));
         let ada = person(&app, "ada").await;
         Self { app, stripe, ada }
@@ -121,10 +152,7 @@ impl Shop {
 
     /// A request to Stripe that is not Rigmark's.
     pub async fn at_stripe(&self, path: &str, form: &[(&str, &str)]) -> Value {
-        let body = serde_urlencoded::to_string(form).unwrap();
-        let request = reqwest::Client::new().post(format!("{}{path}", self.stripe.url())).bearer_auth("sk_test_other");
-        let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
-        serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
+        post_to(&self.stripe, path, form).await
     }
 
     /// Saves a card of ada's at once; its id.

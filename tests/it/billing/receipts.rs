@@ -18,6 +18,7 @@ async fn a_receipt_says_who_paid_what_with_which_card() {
     assert_eq!((&receipt["paid_at"], &receipt["top_up_id"]), (&top_up["settled_at"], &top_up["id"]));
     assert_eq!(receipt["payment"], shop.text("SELECT payment_intent_id FROM top_ups").await);
     assert!(receipt["number"].as_str().unwrap().starts_with("RCT-"), "{receipt}");
+    assert_eq!(receipt["refunds"], json!([]));
     // The same again, without asking Stripe again.
     let calls = shop.stripe.calls().len();
     assert_eq!(shop.ada.http.get(&path).expect(200).await, receipt);
@@ -32,6 +33,22 @@ async fn a_receipt_says_who_paid_what_with_which_card() {
         let day = receipt["paid_at"].as_str().unwrap().split('T').next().unwrap();
         assert!(page.body.contains(day) && page.body.contains("mastercard …4444") && page.body.contains("50.00"), "{}", page.body);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_says_what_was_paid_back() {
+    let shop = Shop::new().await;
+    let top_up = shop.top_up("k", fifty("pm_card_visa")).await;
+    let form = json!({ "top_up_id": top_up["id"], "amount": "20.00" });
+    let refund = shop.ada.http.post("/api/v1/refunds").idempotency_key("r").json(&form).expect(201).await;
+    let path = format!("/api/v1/top-ups/{}/receipt", top_up["id"].as_str().unwrap());
+    let receipt = shop.ada.http.get(&path).expect(200).await;
+    assert_eq!(
+        (&receipt["amount"], &receipt["refunds"][0]["id"], &receipt["refunds"][0]["amount"]),
+        (&json!("50.00"), &refund["id"], &json!("20.00"))
+    );
+    let page = shop.ada.http.get(&format!("{path}.html")).answer().await;
+    assert!(page.body.contains("Paid back") && page.body.contains("20.00"), "{}", page.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

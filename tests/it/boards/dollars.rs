@@ -34,3 +34,23 @@ async fn listings_are_ranked_by_what_a_dollar_buys() {
     execute(&app, &format!("UPDATE runs SET machine_id = machine_id WHERE id = '{}'", offers[0].run.uuid())).await;
     assert_eq!(board(&app, query).await.len(), 2);
 }
+
+/// The listing follows a decision by a job; the ranking does not wait for it.
+#[tokio::test]
+async fn a_run_that_was_rejected_or_is_in_dispute_is_not_ranked_from_then_on() {
+    let app = TestApp::new().await;
+    let engine = engine();
+    let mut offers = Vec::new();
+    for handle in ["ann", "bob", "cyd"] {
+        let host = person(&app, handle).await;
+        offers.push(published(&app, &host, engine.url(), "1.00", &RunRow { cells: vec![cell(0, 1, 100.0)], ..RunRow::default() }).await);
+    }
+    let query = "metric=tokens_per_dollar&context=0&concurrency=1";
+    assert_eq!(board(&app, query).await.len(), 3);
+    execute(&app, &format!("UPDATE runs SET status = 'rejected' WHERE id = '{}'", offers[0].run.uuid())).await;
+    assert_eq!(board(&app, query).await.len(), 2, "no job has run");
+    let doubt = format!("INSERT INTO run_standings (run_id, disputed_at) VALUES ('{}', now())", offers[1].run.uuid());
+    execute(&app, &doubt).await;
+    let rows = board(&app, query).await;
+    assert_eq!((rows.len(), &rows[0]["run"]["id"]), (1, &json!(offers[2].run)));
+}

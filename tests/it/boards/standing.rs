@@ -162,3 +162,47 @@ async fn a_quick_profile_is_not_ranked() {
     change(&app, counted, &format!("detail = '{finding}'")).await;
     assert_eq!(board(&app, "").await.len(), 0);
 }
+
+/// Five organizations of one person are one voice; a colleague's run for the same organization is another.
+#[tokio::test]
+async fn a_person_counts_once_whatever_accounts_they_upload_for() {
+    let app = TestApp::new().await;
+    let (_, honest) = host(&app, "ann").await;
+    run(&app, honest, &single(100.0)).await;
+    let (_, other) = host(&app, "bob").await;
+    run(&app, other, &single(110.0)).await;
+    let mallory = person(&app, "mallory").await;
+    let mallory_id = account_id(&app, &mallory).await;
+    let mut last = None;
+    for index in 0..5 {
+        let handle = format!("shell-{index}");
+        mallory.http.post("/api/v1/organizations").json(&json!({ "handle": handle })).expect(201).await;
+        let machine = hosts::machine(&mallory, None).await;
+        let run = hosts::run(&app, machine, &single(900.0)).await;
+        let organization = hosts::Person { http: mallory.http.clone(), handle };
+        let organization = account_id(&app, &organization).await;
+        for statement in [
+            format!("UPDATE runs SET account_id = '{}' WHERE id = '{}'", organization.uuid(), run.uuid()),
+            format!(
+                "INSERT INTO run_events (run_id, at, kind, account_id, user_id) VALUES ('{}', now(), 'uploaded', '{}', '{}')",
+                run.uuid(),
+                organization.uuid(),
+                mallory_id.uuid()
+            ),
+        ] {
+            hosts::execute(&app, &statement).await;
+        }
+        super::count(&app, run).await;
+        last = Some(run);
+    }
+    let row = &board(&app, "").await[0];
+    assert_eq!((&row["figure"], &row["account_count"], &row["run_count"]), (&json!(110.0), &json!(3), &json!(7)), "{row}");
+    hosts::execute(&app, "SELECT leaderboard_rebuild()").await;
+    assert_eq!(board(&app, "").await[0]["figure"], 110.0, "made out of nothing it is the same");
+    // Without who uploaded it, a run counts for its account.
+    let machine = hosts::machine(&mallory, None).await;
+    let unsaid = hosts::run(&app, machine, &single(900.0)).await;
+    super::count(&app, unsaid).await;
+    assert_eq!(board(&app, "").await[0]["account_count"], 3, "which is the same person's");
+    assert!(last.is_some());
+}

@@ -62,7 +62,7 @@ async fn pro_is_a_fact_of_business_time() {
         app.ctx().db.tx("test", async |tx| service::set_pro_until(tx, id, until).await).await.unwrap();
     }
     let pro = plan().await;
-    assert_eq!((pro.is_pro, pro.pro_until, pro.fee_basis_points, pro.rate_factor), (true, Some(until), 500, 5));
+    assert_eq!((pro.is_pro, pro.pro_until, pro.fee_basis_points, pro.rate_factor), (true, Some(until), 500, 10));
     assert_eq!(ann.http.get("/api/v1/me").expect(200).await["is_pro"], true);
     app.advance(30 * 86_400 - 60).await;
     assert!(plan().await.is_pro);

@@ -231,3 +231,45 @@ async fn the_gate_admits_a_bounded_number() {
     assert!(gate.run(|| -> bool { panic!("on purpose") }).await.is_err());
     assert!(gate.run(|| true).await.unwrap());
 }
+
+/// A stranger's failures use up the stranger's budget; with many addresses they slow unknown ones only.
+#[tokio::test]
+async fn a_stranger_cannot_hold_an_account_out() {
+    let app = TestApp::with(|config| config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let from = |address: &str, password: &str| {
+        let form = json!({ "email": "ann@example.org", "password": password });
+        app.http.post("/api/v1/auth/login").header("X-Forwarded-For", address).json(&form)
+    };
+    let register = json!({ "email": "ann@example.org", "password": PASSWORD, "handle": "ann" });
+    app.http.post("/api/v1/auth/register").header("X-Forwarded-For", "2001:db8:1::5").json(&register).expect(201).await;
+    for _ in 0..10 {
+        from("203.0.113.9", "wrong password").expect_problem(401, "invalid_credentials").await;
+    }
+    from("203.0.113.9", PASSWORD).expect_problem(429, "rate_limited").await;
+    // Where nobody has failed the account signs in, at an address that it never used too.
+    from("198.51.100.7", PASSWORD).expect(200).await;
+    // Many addresses: the account's own budget ends, for addresses that are not known.
+    let mut tries = 10;
+    while from(&format!("203.0.114.{tries}"), "wrong password").answer().await.status == 401 {
+        tries += 1;
+        assert!(tries < 100, "guessing has an end");
+    }
+    assert!(tries >= 60, "it is a loose one: {tries}");
+    for address in ["203.0.115.1", "192.0.2.44"] {
+        let answer = from(address, PASSWORD).answer().await;
+        assert_eq!((answer.status.as_u16(), answer.header("retry-after").is_some()), (429, true), "{address}: {}", answer.body);
+    }
+    // Where it registered (any address of that /64) and where it signed in, it still does, and its own failures count there.
+    for address in ["2001:db8:1::77", "198.51.100.7"] {
+        from(address, PASSWORD).expect(200).await;
+        for _ in 0..10 {
+            from(address, "wrong password").expect_problem(401, "invalid_credentials").await;
+        }
+        from(address, PASSWORD).expect_problem(429, "rate_limited").await;
+    }
+    // Known for ninety days, not for ever.
+    app.shift_wall(91 * 86_400);
+    rigmark::identity::service::sweep(app.ctx()).await.unwrap();
+    let known = rigmark::identity::service::is_known_address(app.ctx(), "ann@example.org", "198.51.100.7".parse().unwrap()).await.unwrap();
+    assert!(!known);
+}

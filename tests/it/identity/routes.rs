@@ -57,6 +57,15 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/organizations/{handle}/invitations", Session),
     ("post", "/api/v1/organizations/{handle}/invitations/{id}/accept", Session),
     ("delete", "/api/v1/organizations/{handle}/invitations/{id}", Session),
+    ("get", "/api/v1/webhook-endpoints", Scope("account:read")),
+    ("post", "/api/v1/webhook-endpoints", Any),
+    ("get", "/api/v1/webhook-endpoints/{id}", Scope("account:read")),
+    ("patch", "/api/v1/webhook-endpoints/{id}", Any),
+    ("delete", "/api/v1/webhook-endpoints/{id}", Any),
+    ("post", "/api/v1/webhook-endpoints/{id}/rotate-secret", Any),
+    ("post", "/api/v1/webhook-endpoints/{id}/test", Any),
+    ("get", "/api/v1/webhook-endpoints/{id}/deliveries", Scope("account:read")),
+    ("post", "/api/v1/webhook-endpoints/{id}/deliveries/{event_id}/retry", Any),
     ("get", "/api/v1/hardware", Everybody),
     ("get", "/api/v1/hardware/resolve", Everybody),
     ("get", "/api/v1/hardware/{slug}", Everybody),
@@ -83,6 +92,11 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/listings/{id}/pause", Scope("listings:write")),
     ("get", "/api/v1/me/listings", Scope("machines:read")),
     ("post", "/api/v1/quotes", Scope("rentals:read")),
+    ("get", "/api/v1/saved-searches", Scope("rentals:read")),
+    ("post", "/api/v1/saved-searches", Scope("rentals:write")),
+    ("delete", "/api/v1/saved-searches/{id}", Scope("rentals:write")),
+    ("get", "/api/v1/cells.csv", Scope("account:read")),
+    ("get", "/api/v1/cells.parquet", Scope("account:read")),
     ("get", "/api/bench/whoami", UploadToken),
     ("post", "/api/bench/runs", UploadToken),
     ("get", "/api/v1/upload-tokens", Scope("account:read")),
@@ -139,10 +153,21 @@ const ROUTES: &[(&str, &str, For)] = &[
     ("post", "/api/v1/payouts", Scope("billing:write")),
     ("get", "/api/v1/payouts", Scope("billing:read")),
     ("get", "/api/v1/payouts/{id}", Scope("billing:read")),
+    ("get", "/api/v1/pro", Everybody),
+    ("post", "/api/v1/pro", Scope("billing:write")),
+    ("post", "/api/v1/pro/cancel", Scope("billing:write")),
+    ("post", "/api/v1/pro/plan", Scope("billing:write")),
+    ("post", "/api/v1/pro/portal", Scope("billing:write")),
+    ("post", "/api/v1/pro/resume", Scope("billing:write")),
+    ("post", "/api/v1/pro/seats", Scope("billing:write")),
     ("post", "/api/v1/stripe/events", Everybody),
     ("post", "/api/v1/sandbox/credits", Scope("billing:write")),
     ("get", "/api/v1/sandbox/clock", Any),
     ("post", "/api/v1/sandbox/clock", Any),
+    ("get", "/api/v1/invoices/{month}", Scope("billing:read")),
+    ("get", "/api/v1/invoices/{month}/invoice.csv", Scope("billing:read")),
+    ("get", "/api/v1/invoices/{month}/invoice.html", Scope("billing:read")),
+    ("get", "/api/v1/reconciliation", Operator),
     ("get", "/api/v1/admin/review-queue", Operator),
     ("post", "/api/v1/admin/matrix-runs/{id}/review", Operator),
     ("get", "/api/v1/admin/disputes/{id}/evidence", Operator),
@@ -193,9 +218,11 @@ fn the_table_and_the_routes_are_the_same() {
 /// Parameters that name nothing: who is let in gets 404 or 422, and nothing is changed.
 fn concrete(path: &str) -> String {
     path.replace("{id}", "key_01h455vb4pex5vsknk084sn02q")
+        .replace("{event_id}", "msg_01h455vb4pex5vsknk084sn02q")
         .replace("{handle}", "no-such-one")
         .replace("{member}", "nobody")
         .replace("{code}", "x")
+        .replace("{month}", "2026-11")
 }
 
 async fn status(http: &Http, method: &str, path: &str) -> (u16, String) {
@@ -215,6 +242,10 @@ fn allows(held: &str, wanted: &str) -> bool {
 async fn each_route_lets_in_exactly_whom_it_is_for() {
     let app = TestApp::new().await;
     let ann = register(&app, "ann").await;
+    // What a scope opens may need Pro beside it.
+    let give =
+        "INSERT INTO entitlements (account_id, granted_until) SELECT id, now() + interval '1 year' FROM accounts WHERE handle = 'ann'";
+    crate::support::hosts::execute(&app, give).await;
     let mut keys = BTreeMap::new();
     for scope in SCOPES {
         keys.insert(scope, app.http.with_bearer(create_key(&ann.http, &[scope]).await.0));

@@ -5,6 +5,7 @@ mod arithmetic;
 mod concurrency;
 mod corrections;
 mod enforcement;
+mod folds;
 mod holds;
 mod maturity;
 mod period;

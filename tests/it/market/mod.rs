@@ -8,5 +8,6 @@ mod load;
 mod order;
 mod price;
 mod quotes;
+mod saved_searches;
 mod search;
 mod terms;

@@ -139,7 +139,8 @@ async fn a_page_says_what_it_is_to_other_programs() {
 #[tokio::test]
 async fn an_unlisted_run_is_not_to_be_found() {
     let app = TestApp::new().await;
-    let id = upload(&app, &[("/visibility", serde_json::json!("unlisted"))]).await;
+    let id = upload(&app, &[]).await;
+    crate::support::hosts::execute(&app, "UPDATE runs SET visibility = 'unlisted'").await;
     let html = page(&app, &format!("/en/runs/{id}"), 200).await.body;
     assert!(html.contains("<meta name=\"robots\" content=\"noindex\">"), "{html}");
     assert!(!page(&app, "/en/runs", 200).await.body.contains(&id));

@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rigmark::benchmarks::matrix::Matrix;
 use rigmark::benchmarks::model::RunDetail;
 use rigmark::benchmarks::remeasure::{Expected, Limits, Measured, Quantity, Reference, Status, Tolerances, compare, draw, judge};
-use rigmark::benchmarks::staleness::{Stated, by_document, by_engine, by_statement};
+use rigmark::benchmarks::staleness::{BaseLine, Stated, by_document, by_engine, by_statement};
 use rigmark::measure::inspect::Identity;
 use rigmark::measure::prompt::Prompts;
 use rigmark::measure::question::{Answer, Needles, read_and_answer};
@@ -177,8 +177,9 @@ fn run_detail(change: impl FnOnce(&mut serde_json::Value)) -> RunDetail {
 #[test]
 fn only_what_both_sides_say_can_differ() {
     let old = run_detail(|_| ());
-    assert_eq!(by_document(&old, &old), Vec::<String>::new());
-    assert_eq!(by_document(&old, &run_detail(|d| d["hardware_seen"] = json!({"gpus": []}))), Vec::<String>::new());
+    let changed = |old: &RunDetail, new: &RunDetail| by_document(old, &BaseLine::default(), None, new);
+    assert_eq!(changed(&old, &old), Vec::<String>::new());
+    assert_eq!(changed(&old, &run_detail(|d| d["hardware_seen"] = json!({"gpus": []}))), Vec::<String>::new());
     let new = run_detail(|d| {
         d["hardware_seen"]["driver"] = json!("580.1");
         d["hardware_seen"]["gpus"][0]["power_limit_w"] = json!(250.0);
@@ -190,12 +191,12 @@ fn only_what_both_sides_say_can_differ() {
         "the power limit changed from 350 W to 250 W",
         "the set of GPUs changed from NVIDIA GeForce RTX 3090 to NVIDIA GeForce RTX 3090 + NVIDIA GeForce RTX 3090",
     ];
-    assert_eq!(by_document(&old, &new), expected);
+    assert_eq!(changed(&old, &new), expected);
     let revision = |text: &str| run_detail(|d| d["claim"]["model"] = json!({"hf_id": "a/b", "revision": text}));
-    assert_eq!(by_document(&revision("abc"), &revision("def")), ["the model's revision changed from abc to def"]);
-    let stated = |driver: Option<&str>, power_limit_w| Stated { driver: driver.map(str::to_owned), power_limit_w };
-    assert_eq!(by_statement(&old, &stated(None, Some(349.0))), Vec::<String>::new());
-    assert_eq!(by_statement(&old, &stated(Some("580.1"), None)), ["the driver changed from 570.10 to 580.1"]);
+    assert_eq!(changed(&revision("abc"), &revision("def")), ["the model's revision changed from abc to def"]);
+    let stated = |driver: Option<&str>, power_limit_w| Stated { driver: driver.map(str::to_owned), power_limit_w, ..Stated::default() };
+    assert_eq!(by_statement(&old, &BaseLine::default(), &stated(None, Some(349.0))), Vec::<String>::new());
+    assert_eq!(by_statement(&old, &BaseLine::default(), &stated(Some("580.1"), None)), ["the driver changed from 570.10 to 580.1"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A machine that is no longer what was measured: stale, seven days, off the market.
 
+use rigmark::benchmarks::model::RunDetail;
+use rigmark::benchmarks::staleness::{BaseLine, by_document, learn_document, learn_version};
 use rigmark::jobs;
 use rigmark::measure::simulated::start_on;
 use serde_json::{Value, json};
@@ -116,3 +118,66 @@ async fn a_later_document_that_shows_another_driver_makes_the_older_run_stale() 
 }
 
 const MODEL_OF_DOCUMENT: &str = "org/model";
+
+/// A run that says neither driver nor power limit: what is heard of first is what a change is measured by.
+#[tokio::test]
+async fn what_the_run_left_open_is_learned_and_a_change_after_that_counts() {
+    let stage = Stage::new(quick).await;
+    let mut bare = detail(&config().law);
+    bare["claim"] = json!({"hardware": {"gpu": "RTX 3090", "gpu_count": 1}});
+    bare["hardware_seen"] = json!({"gpus": []});
+    let run = run_with(&stage.app, stage.machine, &RunRow::default(), &bare).await;
+    let shown = async || stage.app.http.get(&format!("/api/v1/matrix-runs/{run}")).expect(200).await["stale_reason"].clone();
+    let base_lines = async || -> Vec<String> {
+        let history = stage.app.http.get(&format!("/api/v1/matrix-runs/{run}/history")).expect(200).await;
+        let events = history["data"].as_array().unwrap().clone();
+        events.iter().filter(|event| event["kind"] == "base_line").map(|event| event["reason"].as_str().unwrap().to_owned()).collect()
+    };
+    patch(&stage, json!({"driver": "999.1"})).await;
+    assert_eq!((shown().await, base_lines().await), (Value::Null, vec!["the driver is 999.1".to_owned()]));
+    patch(&stage, json!({"driver": "999.1", "power_limit_w": 300.0})).await;
+    assert_eq!((shown().await, base_lines().await.len()), (Value::Null, 2), "each once");
+    patch(&stage, json!({"driver": "999.2"})).await;
+    assert_eq!(shown().await, "the driver changed from 999.1 to 999.2");
+    patch(&stage, json!({"power_limit_w": 250.0})).await;
+    assert_eq!(shown().await, "the driver changed from 999.1 to 999.2; the power limit changed from 300 W to 250 W");
+    assert_eq!(base_lines().await.len(), 2);
+}
+
+/// The same of documents: the second names what the first does not, and the third another. The host's statements are apart from them.
+#[test]
+fn a_later_document_gives_the_base_line_that_the_next_is_held_against() {
+    let shows = |seen: Value, version: Option<&str>| -> RunDetail {
+        let mut detail = detail(&config().law);
+        detail["claim"] = json!({"hardware": {"gpu": "RTX 3090"}});
+        detail["hardware_seen"] = seen;
+        detail["run"]["engine_version"] = json!(version);
+        serde_json::from_value(detail).unwrap()
+    };
+    let card = |driver: &str, watts: f64, count: usize| {
+        let gpu = json!({"name": "RTX 3090", "memory_mib": null, "power_limit_w": watts});
+        json!({"gpus": vec![gpu; count], "driver": driver})
+    };
+    let (old, second) = (shows(json!({"gpus": []}), None), shows(card("600.1", 300.0, 1), Some("0.11")));
+    let mut base_line = BaseLine::default();
+    assert_eq!(by_document(&old, &base_line, None, &second), Vec::<String>::new());
+    let learned = learn_document(&old, &mut base_line, &second);
+    assert_eq!(learned, ["the driver is 600.1", "the set of GPUs is RTX 3090", "the power limit is 300 W"]);
+    assert_eq!(learn_version(&old, None, &second), Some("0.11"));
+    assert_eq!((learn_document(&old, &mut base_line, &second), learn_version(&old, Some("0.11"), &second)), (vec![], None), "once");
+    let third = shows(card("600.2", 250.0, 2), Some("0.12"));
+    assert_eq!(
+        by_document(&old, &base_line, Some("0.11"), &third),
+        [
+            "the driver changed from 600.1 to 600.2",
+            "the power limit changed from 300 W to 250 W",
+            "the set of GPUs changed from RTX 3090 to RTX 3090 + RTX 3090",
+            "the engine's version changed from 0.11 to 0.12"
+        ]
+    );
+    assert_eq!(base_line.stated, Default::default());
+    // What the run itself shows stands above anything later.
+    let mut other = BaseLine::default();
+    assert_eq!(learn_document(&second, &mut other, &third), Vec::<String>::new());
+    assert_eq!(by_document(&second, &other, None, &third).len(), 4);
+}

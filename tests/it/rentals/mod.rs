@@ -11,4 +11,5 @@ mod rules;
 mod silence;
 mod starting;
 mod statements;
+mod together;
 mod whole;

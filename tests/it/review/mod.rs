@@ -1,7 +1,7 @@
 //! Review: the queue, decisions, the uploader's answer, the history that anyone may read, and the pages with their sign-in.
 
 mod answer;
-mod browser;
+pub mod browser;
 mod decide;
 mod history;
 mod pages;

@@ -133,7 +133,7 @@ async fn start(config: Config, parts: Parts) -> Running {
 }
 
 /// From flags, so that every default of the program holds here too.
-fn sandbox_config(database_url: &str, data_dir: &TempDir) -> Config {
+pub fn sandbox_config(database_url: &str, data_dir: &TempDir) -> Config {
     let data_dir = data_dir.path().to_str().unwrap();
     let flags = ["test", "--bind", "127.0.0.1:0", "--database-url", database_url, "--data-dir", data_dir];
     let none = ["--redis-url=", "--stripe-secret-key=", "--database-replica-url=", "--jwt-secret=", "--encryption-key="];

@@ -173,6 +173,14 @@ pub async fn account_id(app: &TestApp, person: &Person) -> AccountId {
     rigmark::identity::service::account_by_handle(&mut app.connect().await, &person.handle).await.unwrap().id
 }
 
+/// Gives somebody Pro for good, as an operator may.
+pub async fn give_pro(app: &TestApp, person: &Person) {
+    let id = account_id(app, person).await;
+    let until = business_now(app).await + TimeDelta::days(3_650);
+    let give = async |tx: &mut rigmark::db::Tx<'_>| rigmark::identity::service::set_pro_until(tx, id, until).await;
+    app.ctx().db.tx("test", give).await.unwrap();
+}
+
 /// Runs a statement, for states that no route leads to.
 pub async fn execute(app: &TestApp, statement: &str) {
     sql_query(statement).execute(&mut app.connect().await).await.unwrap();

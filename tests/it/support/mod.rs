@@ -20,7 +20,7 @@ mod temp;
 mod wait;
 mod wires;
 
-pub use app::TestApp;
+pub use app::{TestApp, sandbox_config};
 pub use exit::at_exit;
 pub use gone::Gone;
 pub use postgres::{Postgres, TestDatabase, postgres};

@@ -63,7 +63,9 @@ pub(super) enum Answer {
         asked_at: DateTime<Utc>,
         code: String,
     },
-    /// Nobody knows, or there was nothing to ask.
+    /// Nobody knows: Stripe cannot be asked.
+    Unclear,
+    /// There was nothing to ask.
     Nothing,
 }
 
@@ -111,7 +113,7 @@ pub(super) async fn ask(ctx: &Ctx, stripe: &Stripe, row: &Payout, is_new: bool) 
 
 fn unclear(payout: PayoutId, fault: &StripeFault) -> Answer {
     tracing::warn!(%payout, %fault, "nobody knows what became of a payout");
-    Answer::Nothing
+    Answer::Unclear
 }
 
 /// What became of a transfer; one that is recalled is taken back first.
@@ -164,7 +166,9 @@ pub(super) async fn apply(ctx: &Ctx, tx: &mut Tx<'_>, row: &mut Payout, answer: 
             row.failure_code = Some(code.clone());
             row.ask_at = None;
         }
-        Answer::Refused { .. } | Answer::NotNow { .. } | Answer::Absent { .. } | Answer::Nothing => return Ok(Outcome::Unchanged),
+        Answer::Refused { .. } | Answer::NotNow { .. } | Answer::Absent { .. } | Answer::Unclear | Answer::Nothing => {
+            return Ok(Outcome::Unchanged);
+        }
     }
     queries::payout_update(tx, row).await?;
     Ok(Outcome::Applied)
@@ -284,17 +288,20 @@ pub async fn ask_due(ctx: &Ctx) -> Result<()> {
         queries::payouts_take_due(&mut conn, ctx.clock.wall_now(), ASK_LEASE, ASK_ROWS).await?
     };
     for id in taken {
-        // One row's trouble must not keep the others waiting; its lease brings it back.
-        if let Err(error) = ask_one(ctx, stripe, id).await {
-            tracing::error!(payout = %id, error = ?error, "a payout could not be settled");
+        match ask_one(ctx, stripe, id).await {
+            // Nor can it be asked about the others now.
+            Ok(Answer::Unclear) => break,
+            Ok(_) => {}
+            // One row's trouble must not keep the others waiting; its lease brings it back.
+            Err(error) => tracing::error!(payout = %id, error = ?error, "a payout could not be settled"),
         }
     }
     Ok(())
 }
 
-async fn ask_one(ctx: &Ctx, stripe: &Stripe, id: PayoutId) -> Result<()> {
+async fn ask_one(ctx: &Ctx, stripe: &Stripe, id: PayoutId) -> Result<Answer> {
     let row = queries::payout_fetch(&mut *ctx.db.conn().await?, id).await?;
-    let Some(row) = row else { return Ok(()) };
+    let Some(row) = row else { return Ok(Answer::Nothing) };
     let answer = ask(ctx, stripe, &row, false).await?;
     let write = async |tx: &mut Tx<'_>| {
         let Some(mut row) = queries::payout_lock(tx, id).await? else { return Ok(()) };
@@ -302,7 +309,8 @@ async fn ask_one(ctx: &Ctx, stripe: &Stripe, id: PayoutId) -> Result<()> {
         reschedule(tx, &mut row, ctx.clock.wall_now()).await
     };
     ctx.db.tx("payout_ask", write).await?;
-    look_after(ctx, stripe, &row, &answer).await
+    look_after(ctx, stripe, &row, &answer).await?;
+    Ok(answer)
 }
 
 /// What Stripe refuses may be the payout account's fault: it is looked at again.

@@ -1,9 +1,10 @@
 //! What comes back: reversals, and banks that send money back.
 
+use rigmark::billing::payouts::service::pay_weekly;
 use serde_json::json;
 
 use super::{DAY, Hosting};
-use crate::support::stripe_double::Release;
+use crate::support::{hosts::business_now, stripe_double::Release};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_stripe_takes_back_is_booked_back_by_its_cumulative_figure() {
@@ -102,4 +103,40 @@ async fn what_stripe_no_longer_has_is_not_booked_back() {
     let read = hosting.read(&payout).await;
     assert_eq!((&read["status"], &read["failure_code"]), (&json!("sent"), &json!("balance_insufficient")));
     hosting.assert_payable("4.00").await;
+}
+
+/// What waits for Stripe's balance when the account dies is payable again, and what is still on the account is taken back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_or_stands_on_a_dead_account_is_payable_again() {
+    let hosting = Hosting::new().await;
+    hosting.onboard().await;
+    hosting.at_stripe_becomes("complete").await;
+    hosting.account().await;
+    hosting.fund(600).await;
+    hosting.make_payable("9.00").await;
+    let sent = hosting.pay_out("a", "5.00").await;
+    let waiting = hosting.pay_out("b", "4.00").await;
+    assert_eq!((&sent["status"], &waiting["status"]), (&json!("sent"), &json!("pending")));
+    hosting.assert_payable("0.00").await;
+    hosting.at_stripe_becomes("reject").await;
+    assert_eq!(hosting.release("account.updated").await, [200; 4]);
+    hosting.poll().await;
+    hosting.poll().await;
+    assert_eq!((&hosting.read(&sent).await["status"], &hosting.read(&waiting).await["status"]), (&json!("reversed"), &json!("failed")));
+    hosting.assert_payable("9.00").await;
+    assert_eq!(hosting.shop.count("payouts WHERE ask_at IS NOT NULL").await, 0);
+}
+
+/// The process stops after a payout was begun and before Stripe was asked; another goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_was_begun_is_sent_after_a_restart() {
+    let mut hosting = Hosting::with_payable("27.00").await;
+    hosting.schedule("weekly").await;
+    let now = business_now(&hosting.shop.app).await + chrono::TimeDelta::days(8);
+    assert_eq!(pay_weekly(hosting.shop.app.ctx(), now).await.unwrap(), 1);
+    hosting.shop.app.restart().await;
+    assert_eq!(pay_weekly(hosting.shop.app.ctx(), now).await.unwrap(), 0);
+    hosting.poll().await;
+    assert_eq!(hosting.transfers().len(), 1);
+    assert_eq!(hosting.shop.text("SELECT status FROM payouts").await, "sent");
 }

@@ -1,0 +1,2 @@
+DROP TABLE saved_search_hits;
+DROP TABLE saved_searches;

@@ -1,0 +1,1 @@
+DROP FUNCTION postings_insert(uuid[], uuid[], bigint[]);
