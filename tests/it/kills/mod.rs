@@ -31,9 +31,9 @@ use crate::support::{
 
 const WEBHOOK_SECRET: &str = "whsec_of_the_tests";
 const WEBHOOK: &str = "/api/v1/stripe/events";
-/// All moments, and not only a part.
+/// Set: every moment, with a client that repeats and with one that leaves.
 const ALL: &str = "RIGMARK_ALL_KILLS";
-/// Which of the moments are tried without it: every third, beginning with another one each time that a list is drawn.
+/// Not set: of every three moments one with each client, and not the same one.
 const STEP: usize = 3;
 
 /// Something that a client does in several steps.
