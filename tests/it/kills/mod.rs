@@ -33,8 +33,8 @@ const WEBHOOK_SECRET: &str = "whsec_of_the_tests";
 const WEBHOOK: &str = "/api/v1/stripe/events";
 /// Set: every moment, with a client that repeats and with one that leaves.
 const ALL: &str = "RIGMARK_ALL_KILLS";
-/// Not set: of every three moments one with each client, and not the same one.
-const STEP: usize = 3;
+/// Not set: of every four moments one with each client, and not the same one.
+const STEP: usize = 4;
 
 /// Something that a client does in several steps.
 trait Scenario {
