@@ -21,6 +21,7 @@ mod db;
 mod endpoint;
 mod engines;
 mod identity;
+mod kills;
 mod ledger;
 mod machines;
 mod market;

@@ -8,7 +8,7 @@ mod faults;
 mod intake;
 mod invoices;
 mod orders;
-mod payouts;
+pub mod payouts;
 mod pro;
 mod pro_changes;
 mod pro_perks;

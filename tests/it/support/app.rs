@@ -71,6 +71,17 @@ impl TestApp {
         self.running = Some(running);
     }
 
+    /// Starts again on the same database without waiting for what is running, which the caller has cut off from the world.
+    pub async fn replace(&mut self, change: impl FnOnce(&mut Config)) {
+        if let Some(running) = self.running.take() {
+            RUNTIME.spawn(running.stop());
+        }
+        change(&mut self.config);
+        let running = start(self.config.clone(), self.parts).await;
+        self.http = Http::new(&running.base_url);
+        self.running = Some(running);
+    }
+
     /// Restarts with the workers running by themselves.
     pub async fn start_workers(&mut self) {
         self.parts.workers = true;

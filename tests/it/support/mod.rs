@@ -18,6 +18,7 @@ mod selftest;
 pub mod stripe_double;
 mod temp;
 mod wait;
+mod wires;
 
 pub use app::{TestApp, sandbox_config};
 pub use exit::at_exit;
@@ -27,6 +28,7 @@ pub use program::Program;
 pub use redis::{RedisServer, TestRedis, redis};
 pub use temp::TempDir;
 pub use wait::wait_for;
+pub use wires::{Counts, Cut, Wires};
 
 /// A migrated database for one test.
 pub async fn database() -> TestDatabase {

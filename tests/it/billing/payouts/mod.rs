@@ -228,7 +228,8 @@ pub async fn earn(app: &crate::support::TestApp, host: AccountId, net: &str, at:
     let work = async |tx: &mut rigmark::db::Tx<'_>| {
         service::post(tx, bring.clone()).await?;
         service::hold(tx, hold.clone()).await?;
-        service::capture(tx, capture).await
+        service::capture(tx, capture).await?;
+        service::release(tx, hold.id, TransferId::new(), at).await.map(drop)
     };
     app.ctx().db.tx("test", work).await.unwrap();
     let id = TransferId::new();
