@@ -17,7 +17,7 @@ use utoipa::OpenApi;
 use utoipa_actix_web::AppExt;
 
 use crate::{
-    base::shape::{ContextText, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, RegionText},
+    base::shape::{ContextText, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, PaymentMethodText, RegionText},
     benchmarks::{
         model::{EvidenceLevel, StaleRun},
         service::RunSort,
@@ -53,7 +53,7 @@ use crate::{
         (name = "Service", description = "Whether the service works, and what its problem codes mean")
     ),
     components(schemas(
-        Candidate, ChatRequest, ContextText, EvidenceLevel, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, RegionText, RentalLowFunds, RunSort, Sort, StaleRun, Unmet
+        Candidate, ChatRequest, ContextText, EvidenceLevel, HandleText, IdempotencyKeyText, InstantOrDateText, LimitText, MonthText, PaymentMethodText, RegionText, RentalLowFunds, RunSort, Sort, StaleRun, Unmet
     ))
 )]
 struct Document;

@@ -118,7 +118,11 @@ async fn an_object_inside_a_body_is_no_array() {
             }
         }
     }
-    assert_eq!(tried, 3 * 7, "hardware and endpoint of a machine, twice; hardware, model and engine of an upload");
+    assert_eq!(
+        tried,
+        3 * 8,
+        "hardware and endpoint of a machine, twice; hardware, model and engine of an upload; the query of a saved search"
+    );
 }
 
 #[actix_web::test]
