@@ -116,9 +116,12 @@ impl Money {
 
     /// How long the meter takes for the tick of that minute, and how many transfers it writes.
     async fn tick(&self, minute: u32) -> Result<(f64, u32)> {
-        let start: DateTime<Utc> = self.own.query_one("SELECT min(started_at) FROM rental_segments", &[]).await?.get(0);
+        let start = "SELECT (extract(epoch FROM min(started_at)) * 1000000)::bigint FROM rental_segments";
+        let start: i64 = self.own.query_one(start, &[]).await?.get(0);
+        let start = DateTime::<Utc>::from_timestamp_micros(start).context("no segment")?;
         let now = start + TimeDelta::minutes(minute.into());
-        self.own.execute("UPDATE machines SET last_seen_at = $1", &[&now]).await?;
+        let now_text = now.to_rfc3339();
+        self.own.execute("UPDATE machines SET last_seen_at = $1::text::timestamptz", &[&now_text]).await?;
         self.own.batch_execute("VACUUM ANALYZE").await?;
         let count = "SELECT count(*) FROM transfers";
         let before: i64 = self.own.query_one(count, &[]).await?.get(0);
@@ -126,8 +129,8 @@ impl Money {
         rentals::service::settle_due(&self.running.ctx, now).await?;
         let elapsed_ms = began.elapsed().as_secs_f64() * 1_000.0;
         let after: i64 = self.own.query_one(count, &[]).await?.get(0);
-        let settled = "SELECT count(*) FROM rentals WHERE settled_through = $1 AND gross_posted_micros = 6000::bigint * $2::integer";
-        let settled: i64 = self.own.query_one(settled, &[&now, &i32::try_from(minute)?]).await?.get(0);
+        let settled = "SELECT count(*) FROM rentals WHERE settled_through = $1::text::timestamptz AND gross_posted_micros = 6000::bigint * $2::integer";
+        let settled: i64 = self.own.query_one(settled, &[&now_text, &i32::try_from(minute)?]).await?.get(0);
         ensure!(settled == i64::from(RENTALS), "the tick charged {settled} rentals");
         Ok((elapsed_ms, u32::try_from(after - before)?))
     }
@@ -144,8 +147,9 @@ impl Money {
 
     async fn balances(&self, table: &mut Table, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
         let account = async |history: &str| -> Result<AccountId> {
-            let sql = "SELECT id FROM bench_balances WHERE history = $1";
-            Ok(AccountId::from_uuid(self.own.query_one(sql, &[&history]).await?.get(0)))
+            let sql = "SELECT id::text FROM bench_balances WHERE history = $1";
+            let id: String = self.own.query_one(sql, &[&history]).await?.get(0);
+            Ok(AccountId::from_uuid(id.parse()?))
         };
         let (long, short) = (account("long").await?, account("short").await?);
         let mut rounds = Vec::new();
