@@ -1111,15 +1111,13 @@ diesel::joinable!(webhook_deliveries -> webhook_events (event_id));
 diesel::joinable!(webhook_endpoints -> accounts (account_id));
 diesel::joinable!(webhook_events -> accounts (account_id));
 
-diesel::allow_tables_to_appear_in_same_query!(
+diesel::allow_tables_to_appear_in_same_query! {
     account_freezes,
     accounts,
     api_keys,
     audit_events,
     automatic_top_ups,
     board_series,
-    boards,
-    business_clock,
     card_setups,
     challenges,
     disputes,
@@ -1127,9 +1125,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     entitlements,
     hardware_models,
     holds,
-    idempotency_keys,
     invitations,
-    jobs,
     leaderboard_entries,
     ledger_accounts,
     listing_answers,
@@ -1146,18 +1142,14 @@ diesel::allow_tables_to_appear_in_same_query!(
     postings,
     pro_invoices,
     pro_subscriptions,
-    reconciliation_findings,
-    reconciliations,
     refresh_tokens,
     refunds,
-    registrations,
     remeasure_schedules,
     remeasurements,
     rental_events,
     rental_segments,
     rentals,
     reports,
-    reverify_passes,
     run_cells,
     run_documents,
     run_events,
@@ -1170,10 +1162,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     session_cookies,
     sessions,
     sign_in_addresses,
-    stripe_balance_transactions,
     stripe_customers,
-    stripe_events,
-    stripe_scans,
     tool_uploads,
     top_ups,
     transfers,
@@ -1182,4 +1171,4 @@ diesel::allow_tables_to_appear_in_same_query!(
     webhook_endpoints,
     webhook_events,
     workload_spans,
-);
+}
