@@ -367,7 +367,7 @@ impl Fair {
     }
 
     async fn assert_member(&self, member: usize) {
-        let balance = service::balance(&mut *self.world.app.ctx().db.conn().await.unwrap(), self.account(member)).await.unwrap();
+        let balance = service::balance(&mut self.world.app.ctx().db.conn().await.unwrap(), self.account(member)).await.unwrap();
         let model = self.model.borrow();
         let expected = (model.members[member].available, model.held_of(member), model.members[member].earned);
         let earned = balance.earnings.plus(balance.payable).unwrap();
