@@ -19,7 +19,7 @@ use crate::{
     benchmarks::{self, tool},
     billing,
     catalog::{self, Catalog},
-    config::Config,
+    config::{Config, Mode},
     ctx::{Ctx, Inner},
     db::{self, Db, embedded},
     endpoint,
@@ -95,6 +95,9 @@ where
     };
     let ctx = build_ctx(config, &url, &base_url)?;
     let mut conn = ctx.db.conn().await?;
+    if parts.http || parts.workers {
+        claim_database(&mut conn, ctx.config.mode).await?;
+    }
     catalog::service::load(&mut conn).await?;
     drop(conn);
     if (parts.http || parts.workers) && benchmarks::service::has_runs_of_other_rules(&ctx).await? {
@@ -105,6 +108,16 @@ where
     let metrics_server = ctx.config.metrics_bind.map(|bind| start_metrics(&ctx, bind)).transpose()?;
     let workers = if parts.workers { Some(Workers::start(&ctx)?) } else { None };
     Ok(Running { ctx, base_url, server, metrics_server, workers, embedded })
+}
+
+/// Play money must not become money, nor Stripe's test money real money: a database is of one mode for good.
+async fn claim_database(conn: &mut db::Conn, mode: Mode) -> Result<()> {
+    let of = db::mode_claim(conn, mode.as_str()).await?;
+    if of == mode.as_str() {
+        return Ok(());
+    }
+    let detail = format!("This database is of {of} mode, and this server is of {}. Use another database or data directory.", mode.as_str());
+    Err(Error::new(crate::base::Code::InvalidState, detail))
 }
 
 async fn start_embedded(config: &Config) -> Result<embedded::Embedded> {

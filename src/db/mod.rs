@@ -18,7 +18,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::{ConnectionError, ConnectionResult, ExpressionMethods, QueryDsl};
+use diesel::{ConnectionError, ConnectionResult, ExpressionMethods, QueryDsl, QueryableByName, sql_types};
 use diesel_async::{
     AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager,
     pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, deadpool},
@@ -240,6 +240,23 @@ pub async fn migrate(url: &str) -> Result<()> {
     tokio::task::spawn_blocking(move || harness.run_pending_migrations(MIGRATIONS).map(|_| ()).map_err(Error::internal))
         .await
         .map_err(Error::internal)?
+}
+
+#[derive(QueryableByName)]
+struct ModeRow {
+    #[diesel(sql_type = sql_types::Text)]
+    mode: String,
+}
+
+/// The mode that the database is of; `mode` if nothing had claimed it.
+///
+/// # Errors
+/// The database's own faults.
+pub async fn mode_claim(conn: &mut Conn, mode: &str) -> Result<String> {
+    let claim = "INSERT INTO deployment (mode) VALUES ($1) ON CONFLICT DO NOTHING";
+    diesel::sql_query(claim).bind::<sql_types::Text, _>(mode).execute(conn).await?;
+    let row: ModeRow = diesel::sql_query("SELECT mode FROM deployment").get_result(conn).await?;
+    Ok(row.mode)
 }
 
 /// Business time now: wall time plus the sandbox's offset, as every process sees it. Outside the sandbox it is wall time and costs nothing.

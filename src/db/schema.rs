@@ -136,6 +136,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    deployment (single) {
+        single -> Bool,
+        mode -> Text,
+        since -> Timestamptz,
+    }
+}
+
+diesel::table! {
     disputes (id) {
         id -> Uuid,
         top_up_id -> Uuid,

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use diesel::{QueryableByName, sql_query, sql_types as sql};
 use diesel_async::RunQueryDsl;
-use rigmark::base::secret::Secret;
+use rigmark::base::{Code, secret::Secret};
 use rigmark::config::{Config, Mode, ProPriceIds, StripeConfig};
 use rigmark::ledger;
 use serde_json::{Value, json};
@@ -217,4 +217,12 @@ impl Shop {
 /// 50 dollars, paid with this card at once.
 pub fn fifty(card: &str) -> Value {
     json!({ "amount": "50.00", "payment_method": card })
+}
+
+#[tokio::test]
+async fn play_money_does_not_become_money() {
+    let app = TestApp::new().await;
+    let refusal = app.start_refused(|config| test_mode(config, "http://127.0.0.1:1", None)).await;
+    assert_eq!(refusal.code(), Code::InvalidState);
+    assert!(refusal.detail().contains("sandbox"), "{}", refusal.detail());
 }

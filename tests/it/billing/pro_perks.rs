@@ -161,3 +161,18 @@ async fn in_the_sandbox_play_money_buys_one_period() {
     assert_eq!(ada.http.get("/api/v1/balance").expect(200).await["available"], "40.00");
     crate::support::renting::assert_books(&mut app.connect().await).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_purchases_with_play_money_at_once_one_is_paid() {
+    let app = TestApp::new().await;
+    let ada = person(&app, "ada").await;
+    credit(&ada.http, "200").await;
+    let buy = |n: u32| {
+        let request = ada.http.post("/api/v1/pro").idempotency_key(&format!("at-once-{n}")).json(&json!({ "plan": "monthly" }));
+        async move { request.answer().await.status.as_u16() }
+    };
+    let mut answers = futures::future::join_all((0..5).map(buy)).await;
+    answers.sort_unstable();
+    assert_eq!(answers, [201, 409, 409, 409, 409]);
+    assert_eq!(ada.http.get("/api/v1/balance").expect(200).await["available"], "170.00");
+}

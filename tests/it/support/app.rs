@@ -82,6 +82,16 @@ impl TestApp {
         self.running = Some(running);
     }
 
+    /// Why a server with another configuration does not start on the same database.
+    pub async fn start_refused(&self, change: impl FnOnce(&mut Config)) -> rigmark::base::Error {
+        let mut config = self.config.clone();
+        change(&mut config);
+        match RUNTIME.spawn(app::start(config, self.parts)).await.unwrap() {
+            Ok(_) => panic!("it starts"),
+            Err(error) => error,
+        }
+    }
+
     /// Restarts with the workers running by themselves.
     pub async fn start_workers(&mut self) {
         self.parts.workers = true;

@@ -39,6 +39,8 @@ pub async fn pro_buy_with_play_money(
     }
     let seats = checked_seats(tx, caller, request.seats).await?;
     let now = ctx.business_now_held(tx).await?;
+    // Whoever buys at the same time waits here, and then sees this one.
+    ledger::service::available_lock(tx, caller.account_id).await?;
     if identity::service::entitlements(ctx, tx, caller.account_id).await?.is_pro {
         return Err(queries::already_subscribed());
     }
