@@ -83,7 +83,7 @@ impl World {
         let config = StripeDoubleConfig { bind: "127.0.0.1:0".to_owned(), webhook_url: None, secret: WEBHOOK_SECRET.to_owned() };
         let stripe = StripeDouble::start(&config).unwrap();
         stripe.hold_webhooks();
-        let app = TestApp::new().await;
+        let app = TestApp::with(|config| config.mode = mode).await;
         let wires = Wires::start(app.database.url(), &stripe.url()).await;
         let mut world = Self { app, stripe, wires, late: None, mode, passed_seconds: Cell::new(0), people: 0 };
         world.start_again().await;
